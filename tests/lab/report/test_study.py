@@ -17,10 +17,10 @@ pytest.importorskip("jinja2")
 from antecede.errors import LocalError
 from antecede.lab.report.model import Findings, Plot, Row, Section, Series
 from antecede.lab.report.study import (
-    FOLDED,
     MARKS,
-    mark_of,
-    ratio_words,
+    MAX_UNFOLDED_ROWS,
+    find_mark,
+    format_ratio,
     write_overview,
     write_study,
 )
@@ -127,14 +127,14 @@ def test_a_row_shows_paper_ours_and_ratio_with_its_mark(tmp_path: Path) -> None:
     [(106, 0), (94, 0), (106.1, 1), (110, 1), (90, 1), (110.1, 2), (89.9, 2), (-100, 2), (0, 2)],
 )
 def test_marks_change_at_six_and_at_ten_per_cent(ours: float, mark: int) -> None:
-    assert mark_of(Row("f", "q", "c", 100.0, ours)) is MARKS[mark]
+    assert find_mark(Row("f", "q", "c", 100.0, ours)) is MARKS[mark]
 
 
 @pytest.mark.parametrize(("paper", "ours"), [(None, 1.0), (0.0, 1.0), (100.0, math.nan)])
 def test_without_a_ratio_there_is_a_dash_and_no_mark(paper: float | None, ours: float) -> None:
     row = Row("f", "q", "c", paper, ours)
-    assert mark_of(row) is None
-    assert ratio_words(row) == "–"
+    assert find_mark(row) is None
+    assert format_ratio(row) == "–"
 
 
 def test_what_is_beyond_is_told_though_the_study_does_not_speak_of_it(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ def test_failed_runs_are_counted_near_the_top_and_listed(tmp_path: Path) -> None
 
 
 def test_long_tables_fold_and_every_table_scrolls_in_its_own_box(tmp_path: Path) -> None:
-    rows = [Row("f", f"q{k}", "c", None, k) for k in range(FOLDED + 1)]
-    table = [[str(k)] for k in range(FOLDED + 1)]
-    short, long = rows[:FOLDED], Section("l", "f", rows, columns=("n",), table=table)
+    rows = [Row("f", f"q{k}", "c", None, k) for k in range(MAX_UNFOLDED_ROWS + 1)]
+    table = [[str(k)] for k in range(MAX_UNFOLDED_ROWS + 1)]
+    short, long = rows[:MAX_UNFOLDED_ROWS], Section("l", "f", rows, columns=("n",), table=table)
     findings = BARE._replace(sections=[Section("s", "f", short), long])
     shown = page(findings, tmp_path)
     assert len(shown.all("details")) == 2

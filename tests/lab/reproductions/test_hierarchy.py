@@ -17,7 +17,7 @@ from antecede.lab.reproductions.hierarchy.study import (
     LARGEST,
     RATES,
     STUDY,
-    grid,
+    list_peer_counts,
     scenario_of,
 )
 from antecede.lab.simulate.topology import Hierarchy
@@ -123,8 +123,8 @@ def test_the_grid_ends_where_the_text_has_figures(quick: bool) -> None:
         }
         assert max(there) == LARGEST[delay]
         assert len(there) >= 3  # a slope is more than a difference
-        assert there <= set(grid(delay))
-        assert quick or there == set(grid(delay))
+        assert there <= set(list_peer_counts(delay))
+        assert quick or there == set(list_peer_counts(delay))
     rates = {run.parameters["rate"] for run in runs if run.kind == "rate"}
     assert rates <= set(RATES)
     assert quick or rates == set(RATES)
@@ -227,7 +227,7 @@ def test_bits_are_set_exactly_for_immediate_dependencies(carried_out: Carried) -
         if run.kind != "last" and run.parameters.get("pruning") != "published"
     ]
     for run in safe:
-        figures = results.figures(run)
+        figures = results.get_metrics(run)
         assert figures["lemma3.missing"] == figures["lemma3.extra"] == 0, run.key
     assert len(safe) > 40
 

@@ -15,8 +15,8 @@ def test_it_ends_at_a_hundred_thousand_peers_in_a_thousand_groups() -> None:
     runs = checked(STUDY.runs(False))
     largest = max(runs, key=lambda run: run.parameters["groups"])
     assert (largest.parameters["groups"], largest.parameters["peers"]) == (1000, 100_000)
-    assert len(largest.load_scenario().topology.senders()) == 100_000
-    assert largest.load_scenario().workload.total_hz == 1000
+    assert len(largest.load_config().topology.senders()) == 100_000
+    assert largest.load_config().workload.total_hz == 1000
 
 
 def test_inside_groups_overhead_follows_the_density() -> None:

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from antecede.errors import InputError
-from antecede.lab.reproductions.framework.code_digest import code_digest, modules_of
-from antecede.lab.reproductions.framework.execute import outcome, run_locally
+from antecede.lab.reproductions.framework.code_digest import code_digest, collect_modules
+from antecede.lab.reproductions.framework.execute import execute_run, run_locally
 from antecede.lab.reproductions.framework.local_runner import Processes
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.store import opened
+from antecede.lab.reproductions.framework.store import open_store
 from antecede.lab.reproductions.framework.summary import read_summary
-from antecede.lab.reproductions.sweeps.findings import interval
-from antecede.lab.reproductions.sweeps.sweep import axis, read_sweep, sweep_study
+from antecede.lab.reproductions.sweeps.findings import compute_interval
+from antecede.lab.reproductions.sweeps.sweep import parse_axis, read_sweep, sweep_study
 from tests.helpers.fixtures import Call, Patch
 from tests.lab.reproductions import toy
 
@@ -105,7 +105,7 @@ def idle(tmp_path: Path) -> Path:
     ],
 )
 def test_an_axis(text: str, key: str, values: Sequence[Any]) -> None:
-    assert axis(text) == (key, values)
+    assert parse_axis(text) == (key, values)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_axis(text: str, key: str, values: Sequence[Any]) -> None:
 )
 def test_what_is_no_axis(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        axis(text)
+        parse_axis(text)
 
 
 @pytest.mark.parametrize(
@@ -290,14 +290,14 @@ def test_a_file_that_changes_under_way_fails_its_runs(tmp_path: Path) -> None:
     study = sweep_study(read_sweep(scenario(tmp_path, "mine.py:Mine"), ["members=3"], [1]))
     (run,) = study.runs(False)
     own.write_text(OWN + "    x = 1\n")
-    reason: Any = outcome(run, study.execute).column("reason")
+    reason: Any = execute_run(run, study.execute).column("reason")
     assert "has changed since the runs were listed" in reason[0].as_py()
 
 
 def test_an_interval_is_students() -> None:
-    assert list(interval([0.0, 1.0, 2.0]) or ()) == pytest.approx([1.0, 4.303 / 3**0.5])
-    assert interval([5.0]) == (5.0, None)
-    assert interval([]) is None
+    assert list(compute_interval([0.0, 1.0, 2.0]) or ()) == pytest.approx([1.0, 4.303 / 3**0.5])
+    assert compute_interval([5.0]) == (5.0, None)
+    assert compute_interval([]) is None
 
 
 def test_an_interval_in_the_table_ends_at_0(tmp_path: Path, said: Call) -> None:
@@ -348,6 +348,6 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, how: signal.Signals) ->
         assert "the same command goes on from there" in said
         assert "Traceback" not in said
     study = sweep_study(read_sweep(path, ["members=3..60"], range(1, 21)))
-    with opened(folder, code_digest(modules_of(study))) as store:
-        assert 3 <= len(store.done(study.runs(False))) < 58 * 20
+    with open_store(folder, code_digest(collect_modules(study))) as store:
+        assert 3 <= len(store.find_done(study.runs(False))) < 58 * 20
         assert not store.unreadable

@@ -19,7 +19,7 @@ from antecede.lab.simulate.config.file import (
     read_scenario,
     scenario_from,
     scenario_mapping,
-    write_scenario,
+    write_config,
 )
 from antecede.lab.simulate.config.model import Links, Scenario, SnapshotPlan, Workload
 from antecede.lab.simulate.delays import Delay
@@ -246,7 +246,7 @@ def test_the_table_is_read_and_written_back(tmp_path: Path) -> None:
     scenario = read_scenario(path)
     assert scenario.snapshots == SnapshotPlan(CHANDY_LAMPORT, (1.0,), (0, 3))
     assert scenario_from(json.loads(json.dumps(scenario_mapping(scenario)))) == scenario
-    write_scenario(scenario, tmp_path / "again.toml")
+    write_config(scenario, tmp_path / "again.toml")
     assert read_scenario(tmp_path / "again.toml") == scenario
 
 

@@ -15,12 +15,12 @@ from antecede.lab.simulate.compiled.hierarchy import loop
 from antecede.lab.simulate.compiled.hierarchy.engine import (
     bytes_hierarchy,
     can_run_hierarchy,
-    prepared,
+    make_result,
+    prepare,
     record_hierarchy,
-    result_of,
     run_hierarchy,
 )
-from antecede.lab.simulate.compiled.hierarchy.records import SHADOW
+from antecede.lab.simulate.compiled.hierarchy.records import IDR_DEPENDENCIES
 from antecede.lab.simulate.config.model import Links, Scenario, Special, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.recording import DELIVERED, Recording
@@ -95,10 +95,10 @@ def lockstep(scenario: Scenario, seed: int) -> tuple[Result, Recording]:
     deliveries = [(time_us, at, message) for at, message, time_us in ours.deliveries.tolist()]
     assert deliveries == run.deliveries()
     carried = [
-        (one.source, one.message, one.targets[0], one.control_bytes, one.encoded_bytes)
+        (one.source, one.message, one.targets[0], one.control_bytes, one.wire_bytes)
         for one in run.transmissions
     ]
-    assert [tuple(one) for one in ours.carried.tolist()] == carried
+    assert [tuple(one) for one in ours.transmissions.tolist()] == carried
     missing = result.figures.keys() - ours.result.figures.keys()
     assert missing <= ours.result.caveats.keys()  # absent with a word, never 0
     assert "violations.by_receipt" in missing
@@ -140,14 +140,14 @@ def test_published_pruning_runs_through_the_classes_and_violates_causal_order(
 
 def test_a_delivery_before_a_cause_is_seen_by_the_idr_beside_and_never_a_figure() -> None:
     scenario = skewed((2, 2))
-    s = prepared(scenario, 1)
+    s = prepare(scenario, 1)
     first, last = int(s.message["sender"][0]), len(s.message) - 1
-    s.sets[0, first, int(SHADOW), last >> 6] = np.uint64(1 << (last & 63))
+    s.sets[0, first, int(IDR_DEPENDENCIES), last >> 6] = np.uint64(1 << (last & 63))
     s.process["high"][first] = 1
     loop.run(s)
-    assert s.at.early > 0
+    assert s.counters.violations > 0
     with pytest.raises(ScenarioError, match="before a cause"):
-        result_of(scenario, 1, s)
+        make_result(scenario, 1, s)
 
 
 @pytest.mark.parametrize("groups", [(4,), (3, 3), (2, 3, 2)])
@@ -204,7 +204,7 @@ def test_recording_changes_nothing_and_two_runs_are_one() -> None:
 OF_MEASURE = {
     "sizes": "internal.control_bytes",
     "encoded": "external.wire_bytes",
-    "causes": "idr.control_bytes",
+    "violations": "idr.control_bytes",
     "ds": "ds.control_bytes",
     "storage": "super.storage_bytes",
 }
@@ -218,7 +218,7 @@ def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> 
     assert set(OF_MEASURE.values()) & set(some.figures) == {OF_MEASURE[only]}
     assert bare.figures.keys() < some.figures.keys() < everything.figures.keys()
     assert {name: everything.figures[name] for name in some.figures} == some.figures
-    assert ("promise_violations" in some.caveats) == (only != "causes")
+    assert ("promise_violations" in some.caveats) == (only != "violations")
     assert bool(some.series) == (only == "storage")
 
 

@@ -9,7 +9,7 @@ import pytest
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.model import Links, Scenario, Workload
 from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.outputs.timestamps import meter_figures, rules_for
+from antecede.lab.simulate.outputs.timestamps import list_rules, meter_figures
 from antecede.lab.simulate.outputs.trace import write_trace
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
@@ -36,7 +36,7 @@ def test_the_trace_of_a_run_says_the_same(tmp_path: Path) -> None:
 
 
 def test_rules_of_topics_for_topics_alone() -> None:
-    assert not any(name.startswith(("tv", "htbc")) for name in rules_for(Scenario(Mesh(3))))
+    assert not any(name.startswith(("tv", "htbc")) for name in list_rules(Scenario(Mesh(3))))
     scenario = Scenario(
         PubSub((2, 2), 4, 2), "htbc", workload=Workload("random", messages=60, topics=2)
     )

@@ -14,9 +14,9 @@ from antecede.lab.simulate.config.compatibility import topologies_of
 from antecede.lab.simulate.config.model import Links, Partition, Scenario, Workload
 from antecede.lab.simulate.delays import US, Delay
 from antecede.lab.simulate.outputs.counters import IdrBaseline
-from antecede.lab.simulate.outputs.violations import judged, violations
+from antecede.lab.simulate.outputs.violations import check_recording, find_violations
 from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.schedule import talking
+from antecede.lab.simulate.schedule import list_active_senders
 from antecede.lab.simulate.topology import Hierarchy, Mesh
 from tests.lab.simulate.scenes import TALK, TOPOLOGIES, scenario_of
 
@@ -100,7 +100,7 @@ def test_no_order_is_judged_by_what_it_lacks() -> None:
     result, run = run_readable(scenario_of("unordered"), 1, record=True)
     assert result.figures["promise_violations"] == 0
     early = result.figures["violations.by_delivery"]
-    assert early == violations(run, Relation.BY_DELIVERY).early > 0
+    assert early == find_violations(run, Relation.BY_DELIVERY).count > 0
     # What had arrived had been delivered here, so the two causalities are one.
     assert result.figures["violations.by_receipt"] == early
     assert result.figures["wait_ms.max"] == 0
@@ -110,7 +110,7 @@ def test_causes_that_are_only_looked_for_in_part_are_said_to_be() -> None:
     given = Scenario(Mesh(4), "unordered", duration_s=15.0)
     result, run = run_readable(given, 1, record=True)
     assert not result.caveats
-    _, caveats = judged(run, most=50)
+    _, caveats = check_recording(run, max_messages=50)
     assert set(caveats) == {"promise_violations", "violations.by_delivery", "violations.by_receipt"}
     assert "were looked for as causes" in caveats["violations.by_delivery"]
 
@@ -180,16 +180,16 @@ def test_the_idr_shadow_is_idr() -> None:
     shadow = IdrBaseline(range(6))
     for _, kind, member, message in run.events():
         if kind == 0:
-            shadow.sent_by(member, message, True)
+            shadow.on_send(member, message, True)
         elif kind == 2:
-            shadow.delivered_at(member, message)
-    found = shadow.sizes.figures("peer")
+            shadow.on_deliver(member, message)
+    found = shadow.sizes.compute_metrics("peer")
     assert found == {name: result.figures[name] for name in found}
 
 
 def test_passive_peers_are_taken_from_every_role_in_proportion() -> None:
     topology = Hierarchy((4, 8), 12)
-    speaking = talking(topology, 12).tolist()
+    speaking = list_active_senders(topology, 12).tolist()
     by_role = [
         sum(topology.role(at) == role for at in speaking) for role in ("internal", "external")
     ]

@@ -15,7 +15,7 @@ from antecede.lab.simulate.config.file import read_scenario
 from antecede.lab.simulate.config.model import Scenario, Workload
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.trace import events
-from antecede.lab.simulate.outputs.violations import pasts
+from antecede.lab.simulate.outputs.violations import compute_pasts
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.replay import replay_trace
 from antecede.lab.simulate.topology import Mesh
@@ -73,8 +73,8 @@ def test_what_an_answer_answers_already_is_no_immediate_dependency(tmp_path: Pat
     rows = [("a", "ann", (), 0), ("b", "bob", ("a",), 1), ("c", "cid", ("a", "b"), 2)]
     _, run = run_readable(scenario(written(tmp_path / "tree.parquet", rows)), 1, record=True)
     assert run.parents == [(), (0,), (0, 1)]
-    assert pasts(run).past == [0, 0b001, 0b011]
-    assert pasts(run).immediate == [0, 0b001, 0b010]
+    assert compute_pasts(run).past == [0, 0b001, 0b011]
+    assert compute_pasts(run).immediate == [0, 0b001, 0b010]
 
 
 def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.file import read_scenario, write_scenario
+from antecede.lab.simulate.config.file import read_scenario, write_config
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.topology import Mesh
 
@@ -257,7 +257,7 @@ def test_files_that_can_not_be_read_or_written(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="cannot be read: Is a directory"):
         read_scenario(tmp_path)
     with pytest.raises(ScenarioError, match="cannot be written: Is a directory"):
-        write_scenario(Scenario(Mesh(3)), tmp_path)
+        write_config(Scenario(Mesh(3)), tmp_path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(ScenarioError, match=r"is not UTF-8 text \(byte 0\)"):
         read_scenario(tmp_path / "binary")

@@ -114,13 +114,13 @@ def test_notes_are_counted_by_transmission(monkeypatch: pytest.MonkeyPatch) -> N
     each.
     """
     counts: list[int] = []
-    put = Network.note
+    put = Network.send_control
 
     def note(self: Network, count: int, now_us: int, source: int, to: Sequence[int]) -> list[Copy]:
         counts.append(count)
         return put(self, count, now_us, source, to)
 
-    monkeypatch.setattr(Network, "note", note)
+    monkeypatch.setattr(Network, "send_control", note)
     links = Links(Delay(0.02, 0.1, "uniform"), loss=0.1)
     figures = run_readable(scenario_of("linear", variant="recovery", links=links), 1).figures
     assert counts == list(range(len(counts)))

@@ -45,7 +45,7 @@ _FONTS = 'system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif'
 _TAG = re.compile(r"<[^>]*>")
 
 
-class Inks(NamedTuple):
+class Palette(NamedTuple):
     """Colours of a drawing: placeholders (SVG) or the light scheme (PNG)."""
 
     ink: str
@@ -54,45 +54,45 @@ class Inks(NamedTuple):
     curves: tuple[str, ...]
 
 
-def _inks(colours: dict[str, str]) -> Inks:
+def _make_palette(colours: dict[str, str]) -> Palette:
     ink, faint, line, *curves = colours.values()
-    return Inks(ink, faint, line, tuple(curves))
+    return Palette(ink, faint, line, tuple(curves))
 
 
-SCHEMED = _inks(_PLACEHOLDERS)
-PAPER = _inks(LIGHT)
+SCHEMED = _make_palette(_PLACEHOLDERS)
+LIGHT_PALETTE = _make_palette(LIGHT)
 
 
-def declarations(colours: dict[str, str]) -> str:
+def declare_colours(colours: dict[str, str]) -> str:
     """Return CSS declarations of the colour variables."""
     return ";".join(f"--{name}:{colour}" for name, colour in colours.items())
 
 
 _STYLE = f"""<style>
 text{{font-family:{_FONTS}}}
-:root{{{declarations(LIGHT)}}}
-@media (prefers-color-scheme:dark){{:root{{{declarations(DARK)}}}}}
+:root{{{declare_colours(LIGHT)}}}
+@media (prefers-color-scheme:dark){{:root{{{declare_colours(DARK)}}}}}
 </style>
 """
 
 
 @contextmanager
-def settings(inks: Inks, points: float = 9) -> Iterator[None]:
+def settings(palette: Palette, points: float = 9) -> Iterator[None]:
     """Set matplotlib's defaults and this package's settings for the block."""
     ours: dict[str, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": "antecede",
         "text.parse_math": False,
         "font.size": points,
-        "text.color": inks.ink,
-        "axes.edgecolor": inks.faint,
-        "axes.labelcolor": inks.ink,
+        "text.color": palette.ink,
+        "axes.edgecolor": palette.faint,
+        "axes.labelcolor": palette.ink,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "xtick.color": inks.faint,
-        "ytick.color": inks.faint,
-        "xtick.labelcolor": inks.ink,
-        "ytick.labelcolor": inks.ink,
+        "xtick.color": palette.faint,
+        "ytick.color": palette.faint,
+        "xtick.labelcolor": palette.ink,
+        "ytick.labelcolor": palette.ink,
         "hatch.linewidth": 0.7,
     }
     with mpl.rc_context(), warnings.catch_warnings():
@@ -111,12 +111,12 @@ def svg_of(figure: Figure) -> str:
         written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
     )
     svg = re.sub(r" <metadata>.*?</metadata>\n", "", written.getvalue(), flags=re.DOTALL)
-    head, defs, rest = _TAG.sub(_schemed_tag, svg).partition(" <defs>")
+    head, defs, rest = _TAG.sub(_replace_placeholders, svg).partition(" <defs>")
     body = " ".join(line.strip() for line in f"{defs}{rest}".splitlines())
     return f"{head}{_STYLE}{body.replace('> <', '>' + chr(10) + '<')}\n"
 
 
-def png_of(figure: Figure) -> bytes:
+def figure_to_png(figure: Figure) -> bytes:
     """Return the PNG of a figure in LIGHT_PALETTE, on white. Call within `settings`."""
     FigureCanvasAgg(figure)
     written = io.BytesIO()
@@ -126,7 +126,7 @@ def png_of(figure: Figure) -> bytes:
     return written.getvalue()
 
 
-def described(svg: str, title: str, description: str) -> str:
+def add_description(svg: str, title: str, description: str) -> str:
     """Return the SVG with title and description for screen readers."""
     words = f"<title>{escape(clean(title))}</title>\n<desc>{escape(clean(description))}</desc>\n"
     start = svg.index("<svg ")
@@ -149,10 +149,10 @@ def inlined(svg: str, prefix: str) -> str:
         text = re.sub(r"url\(#([^)]*)\)", rf"url(#{prefix}-\1)", text)
         return re.sub(r' xlink:href="#([^"]*)"', rf' href="#{prefix}-\1"', text)
 
-    return _labelled(_TAG.sub(own, svg), prefix)
+    return _add_label_references(_TAG.sub(own, svg), prefix)
 
 
-def _labelled(svg: str, prefix: str) -> str:
+def _add_label_references(svg: str, prefix: str) -> str:
     for _ in ("width", "height"):
         svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
     if "<title>" not in svg:
@@ -163,13 +163,13 @@ def _labelled(svg: str, prefix: str) -> str:
     return svg.replace("<svg ", named, 1)
 
 
-def rules_of(css: str) -> str:
+def make_css_rules(css: str) -> str:
     """Return the CSS rules of inlined plots within elements of a class."""
     return f""".{css} text {{ font-family: {_FONTS}; }}
 .{css} * {{ stroke-linejoin: round; stroke-linecap: butt; }}"""
 
 
-PLOT_RULES = rules_of("plot")
+PLOT_RULES = make_css_rules("plot")
 
 
 def clean(text: str) -> str:
@@ -186,7 +186,7 @@ def number(value: float, _: int | None = None) -> str:
     return short.replace("-", "−", 1) if value < 0 else short
 
 
-def _schemed_tag(tag: re.Match[str]) -> str:
+def _replace_placeholders(tag: re.Match[str]) -> str:
     """Return a tag with CSS variables for placeholder colours, without fonts."""
     text = tag[0]
     for name, colour in _PLACEHOLDERS.items():

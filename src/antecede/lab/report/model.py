@@ -65,7 +65,7 @@ class Plot(NamedTuple):
     y_log: bool = False
 
 
-NO_FIGURES = "no run has results"
+NO_METRICS = "no run has results"
 
 
 class Claim(NamedTuple):
@@ -84,7 +84,7 @@ class Claim(NamedTuple):
     @property
     def verdict(self) -> str:
         """Verdict: "holds", "does not hold", "undecided" or "not run"."""
-        open_verdict = "not run" if self.found == NO_FIGURES else "undecided"
+        open_verdict = "not run" if self.found == NO_METRICS else "undecided"
         return {True: "holds", False: "does not hold", None: open_verdict}[self.holds]
 
 
@@ -106,7 +106,7 @@ class Section(NamedTuple):
     claims: Sequence[Claim] = ()
 
 
-def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
+def check_findings(findings: Findings) -> tuple[Findings, list[str]]:
     """Return the findings without rows that have no value, and a line for each such row.
 
     Raises LocalError for a string in place of a list, and for values that are not `Findings`.
@@ -132,7 +132,7 @@ def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
     return findings._replace(sections=sections), blank
 
 
-def filled(sections: Iterable[Section | None]) -> list[Section]:
+def drop_empty_sections(sections: Iterable[Section | None]) -> list[Section]:
     """Return the sections with content, without `reads` if the finding is empty."""
     return [
         section if section.finding else section._replace(reads=())

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Figures
+from antecede.lab.reproductions.framework.study import Metrics
 from antecede.lab.simulate.outputs import stamped
 from antecede.tables.false_causality import count_rules, rule_named
 
 
-def pair_figures(run: Run) -> Figures:
+def count_pairs(run: Run) -> Metrics:
     """Count the pairs of a run's configuration under the rules of its parameter `rules`.
 
     `sent_to` = "everybody": events go to every peer, not only to their targets.
@@ -24,7 +24,7 @@ def pair_figures(run: Run) -> Figures:
     names: Sequence[str] = run.parameters["rules"]
     found: Counter[str] = Counter()
     everybody = run.parameters.get("sent_to") == "everybody"
-    for stamps in stamped(run.load_scenario(), run.seed, to_everybody=everybody).values():
+    for stamps in stamped(run.load_config(), run.seed, broadcast=everybody).values():
         events = len(stamps.sender)
         pairs = events * (events - 1) // 2
         found["events"] += events

@@ -28,8 +28,8 @@ CELLS = 1 << CELL_BITS
 EDGE = 1 / (2 * CELLS)
 PART_BITS = 20
 US, MS = 1_000_000, 1_000
-KINDS = ("constant", "uniform", "normal", "lognormal", "variance")
-LONGEST_S = 1e6  # eleven days: `picks` stays within 64 bits in any cell
+DISTRIBUTIONS = ("constant", "uniform", "normal", "lognormal", "variance")
+LONGEST_S = 1e6  # eleven days: `pick_array` stays within 64 bits in any cell
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Delay:
     kind: str = "normal"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(KINDS)}")
+        if self.kind not in DISTRIBUTIONS:
+            raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(DISTRIBUTIONS)}")
         if not 0 <= self.low_s <= self.high_s <= LONGEST_S:
             raise ScenarioError(
                 f"the interval {self.low_s:g} to {self.high_s:g} s is impossible: "
@@ -58,11 +58,13 @@ class Delay:
         if self.kind == "constant" and self.low_s != self.high_s:
             raise ScenarioError(
                 f"a constant has one value, not {self.low_s:g} to {self.high_s:g} s; "
-                f"kinds of intervals: {', '.join(KINDS[1:])}"
+                f"kinds of intervals: {', '.join(DISTRIBUTIONS[1:])}"
             )
         if self.kind == "lognormal" and self.low_s <= 0:
             raise ScenarioError("a lognormal delay lies above 0: low must be positive")
-        if self.kind == "lognormal" and _log_normal(self).inv_cdf(1 - EDGE) > math.log(LONGEST_S):
+        if self.kind == "lognormal" and _make_log_distribution(self).inv_cdf(1 - EDGE) > math.log(
+            LONGEST_S
+        ):
             raise ScenarioError(
                 f"a lognormal delay of {self.low_s:g} to {self.high_s:g} s reaches beyond "
                 f"{LONGEST_S:g} s; bring low and high closer together"
@@ -80,41 +82,41 @@ class Delay:
 
     def quantiles(self) -> npt.NDArray[np.int64]:
         """Return the [CELLS + 1] quantiles in microseconds (read only)."""
-        return _quantiles(self)
+        return _compute_quantiles(self)
 
 
 @functools.lru_cache(maxsize=256)
-def _quantiles(of: Delay) -> npt.NDArray[np.int64]:
-    at = _inverse(of)
+def _compute_quantiles(delay: Delay) -> npt.NDArray[np.int64]:
+    at = _make_inverse(delay)
     parts = [min(max(cell / CELLS, EDGE), 1 - EDGE) for cell in range(CELLS + 1)]
     table = np.array([round(at(part) * US) for part in parts], dtype=np.int64)
     table[0], table[-1] = round(at(EDGE) * US), round(at(1 - EDGE) * US)
-    if of.kind in ("uniform", "constant"):
-        table[0], table[-1] = round(of.low_s * US), round(of.high_s * US)
+    if delay.kind in ("uniform", "constant"):
+        table[0], table[-1] = round(delay.low_s * US), round(delay.high_s * US)
     table.setflags(write=False)
     return table
 
 
-def _inverse(of: Delay) -> Callable[[float], float]:
+def _make_inverse(delay: Delay) -> Callable[[float], float]:
     """Return the inverse of the distribution function, in seconds."""
-    low, high = of.low_s, of.high_s
+    low, high = delay.low_s, delay.high_s
     if low == high:
         return lambda _: low
-    if of.kind == "uniform":
+    if delay.kind == "uniform":
         return lambda part: low + part * (high - low)
-    if of.kind in ("normal", "variance"):
+    if delay.kind in ("normal", "variance"):
         sigma = (high - low) / 4
-        if of.kind == "variance":
+        if delay.kind == "variance":
             sigma = math.sqrt(sigma * MS) / MS
         normal = NormalDist((low + high) / 2, sigma)
         return lambda part: min(max(normal.inv_cdf(part), low), high)
-    log = _log_normal(of)
+    log = _make_log_distribution(delay)
     return lambda part: math.exp(log.inv_cdf(part))
 
 
-def _log_normal(of: Delay) -> NormalDist:
+def _make_log_distribution(delay: Delay) -> NormalDist:
     """Return the distribution of a lognormal delay's logarithm."""
-    low, high = math.log(of.low_s), math.log(of.high_s)
+    low, high = math.log(delay.low_s), math.log(delay.high_s)
     return NormalDist((low + high) / 2, max((high - low) / 4, 1e-12))
 
 
@@ -126,7 +128,9 @@ def pick(table: npt.NDArray[np.int64], word: int) -> int:
     return low + (((high - low) * part) >> PART_BITS)
 
 
-def picks(table: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def pick_array(
+    table: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.int64]:
     """Return `pick` of a whole array."""
     cell = (words >> np.uint64(64 - CELL_BITS)).astype(np.int64)
     rest = words >> np.uint64(64 - CELL_BITS - PART_BITS)
@@ -162,14 +166,14 @@ def parse_delay(text: str, unit: str | None = None) -> Delay:
     for one in (low_unit or chosen, chosen):
         if one.lower() not in UNITS:
             raise ScenarioError(f"{text!r}: the unit {one!r} is none of {', '.join(UNITS)}")
-    if kind is not None and kind.lower() not in KINDS:
-        raise ScenarioError(f"{text!r}: the kind {kind!r} is none of {', '.join(KINDS)}")
+    if kind is not None and kind.lower() not in DISTRIBUTIONS:
+        raise ScenarioError(f"{text!r}: the kind {kind!r} is none of {', '.join(DISTRIBUTIONS)}")
     low_s = float(low) / UNITS[(low_unit or chosen).lower()]
     high_s = low_s if high is None else float(high) / UNITS[chosen.lower()]
     return Delay(low_s, high_s, (kind or ("constant" if high is None else "normal")).lower())
 
 
-def delay_words(delay: Delay) -> str:
+def format_delay(delay: Delay) -> str:
     """Return a delay in milliseconds, as `parse_delay` reads it (rounded to 12 digits)."""
     low, high = (f"{value * 1e3:.12g}" for value in (delay.low_s, delay.high_s))
     if delay.kind == "constant":
@@ -181,5 +185,5 @@ def delay_in_full(delay: Delay) -> str:
     """Return a delay with the name of its distribution, for headings."""
     shapes = {"normal": "normal, clipped", "variance": "normal, clipped, the variance a quarter"}
     shape = shapes.get(delay.kind)
-    words = delay_words(delay).removeprefix("variance ")
+    words = format_delay(delay).removeprefix("variance ")
     return words if shape is None or delay.low_s == delay.high_s else f"{words} ({shape})"

@@ -35,10 +35,10 @@ class Stream(enum.IntEnum):
     """Purposes of draws. The numbers are part of every result: never renumber."""
 
     DELAY = 1  # of an application message's first copy: (message, sender * size + receiver)
-    NOTE_DELAY = 2
+    CONTROL_DELAY = 2
     """Of a protocol's own message or a further copy: (count of these, sender * size + receiver)."""
     LOSS = 3
-    NOTE_LOSS = 4
+    CONTROL_LOSS = 4
     DUPLICATE = 5
     DUPLICATE_DELAY = 6
     START = 7  # when a peer begins: (peer, 0)
@@ -64,7 +64,7 @@ def mix(word: int) -> int:
     return word ^ (word >> 31)
 
 
-def key(seed: int, stream: Stream) -> int:
+def make_key(seed: int, stream: Stream) -> int:
     """Return the key of a stream of a run; `seed` is any integer from 0."""
     return mix((seed * SEED_FACTOR + int(stream) * STREAM_FACTOR) & MASK)
 
@@ -74,12 +74,12 @@ def draw(key: int, i: int, j: int = 0) -> int:
     return mix((key + i * I_FACTOR + j * J_FACTOR) & MASK)
 
 
-def unit(key: int, i: int, j: int = 0) -> float:
+def draw_unit(key: int, i: int, j: int = 0) -> float:
     """Return a number in [0, 1)."""
     return (draw(key, i, j) >> 11) * 2.0**-53
 
 
-def draws(key: int, i: Ints | int, j: Ints | int = 0) -> Words:
+def draw_array(key: int, i: Ints | int, j: Ints | int = 0) -> Words:
     """Return `draw` of whole arrays (broadcast), as uint64."""
     with np.errstate(over="ignore"):
         first = np.asarray(i).astype(np.uint64) * np.uint64(I_FACTOR)
@@ -90,6 +90,6 @@ def draws(key: int, i: Ints | int, j: Ints | int = 0) -> Words:
         return np.asarray(word ^ (word >> np.uint64(31)), dtype=np.uint64)
 
 
-def units(key: int, i: Ints | int, j: Ints | int = 0) -> npt.NDArray[np.float64]:
+def draw_unit_array(key: int, i: Ints | int, j: Ints | int = 0) -> npt.NDArray[np.float64]:
     """Return `unit` of whole arrays."""
-    return (draws(key, i, j) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (draw_array(key, i, j) >> np.uint64(11)).astype(np.float64) * 2.0**-53

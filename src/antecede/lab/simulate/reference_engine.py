@@ -29,30 +29,32 @@ from antecede.errors import RemoteError
 from antecede.lab.simulate.clocks import MemberClocks
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.members import Members, make_members
-from antecede.lab.simulate.network import Copy, Intake, Network
+from antecede.lab.simulate.members import RunMembers, make_members
+from antecede.lab.simulate.network import Copy, Network, ReceiveQueue
 from antecede.lab.simulate.outputs import global_states, violations
-from antecede.lab.simulate.outputs.counters import RunMetrics
-from antecede.lab.simulate.outputs.global_states import GlobalStates
-from antecede.lab.simulate.outputs.metrics import sample_times
+from antecede.lab.simulate.outputs.counters import RunCounters
+from antecede.lab.simulate.outputs.global_states import SnapshotRecorder
+from antecede.lab.simulate.outputs.metrics import list_sample_times
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
 from antecede.lab.simulate.outputs.result import Result
 from antecede.lab.simulate.random_streams import Stream
 from antecede.lab.simulate.topology import Hierarchy
-from antecede.lab.simulate.workload import Answers, Traffic
+from antecede.lab.simulate.workload import ReplyTracker, Traffic
 
-NOTE = -1  # in place of a message's number: this is between protocols
+CONTROL = -1  # in place of a message's number: this is between protocols
 MARKER = -2  # in place of a message's number: this is a marker of a snapshot, below the protocols
 MARKER_STREAMS = Stream.MARKER_DELAY, Stream.MARKER_LOSS
-ARRIVE, TAKE, TICK, SEND, BEGIN = range(5)
+ARRIVE, ACCEPT, TICK, SEND, START_SNAPSHOT = range(5)
 
 
 class EventLoop:
     """One run; `go` lets it happen. `metrics` is told everything that figures need."""
 
-    def __init__(self, scenario: Scenario, seed: int, made: Members, metrics: RunMetrics) -> None:
-        self.scenario, self.made, self.metrics = scenario, made, metrics
-        self.members = made.members
+    def __init__(
+        self, scenario: Scenario, seed: int, group: RunMembers, counters: RunCounters
+    ) -> None:
+        self.scenario, self.group, self.counters = scenario, group, counters
+        self.members = group.members
         self.network = Network(scenario, seed)
         self.clocks = MemberClocks(scenario.clocks, seed)
         self.traffic = Traffic(scenario, seed)
@@ -62,44 +64,44 @@ class EventLoop:
         self.recording = Recording(
             scenario,
             seed,
-            made.relation,
+            group.relation,
             self.senders,
             sent_us=[None] * count,
             parents=[()] * count,
-            addressed=[None] * count,
+            addressees=[None] * count,
             topics=[()] * count,
             subscriptions=self.traffic.subscriptions,
         )
-        self.snapshots: GlobalStates | None = None
+        self.snapshots: SnapshotRecorder | None = None
         if scenario.snapshots is not None:
-            self.snapshots = GlobalStates(scenario.topology, scenario.snapshots, self.recording)
+            self.snapshots = SnapshotRecorder(scenario.topology, scenario.snapshots, self.recording)
         slow = scenario.links.buffer is not None or scenario.links.service_s > 0
-        self.intake = Intake(scenario.links, scenario.topology.size) if slow else None
+        self.receive_queue = ReceiveQueue(scenario.links, scenario.topology.size) if slow else None
         self.heap: list[tuple[int, int, int, int, Any, int]] = []
         """(time, ticket, kind, address, message, its number or NOTE)."""
-        self.ticket = len(self.times)
-        self.notes = self.markers = 0
+        self.sequence = len(self.times)
+        self.control_sends = self.marker_sends = 0
         """Transmit effects so far that were notes or further copies; times markers were sent."""
         size = scenario.topology.size
-        self.application = [at in scenario.topology.senders() for at in range(size)]
-        self.arrived: list[dict[int, int]] = [{} for _ in range(size)]
+        self.has_application = [at in scenario.topology.senders() for at in range(size)]
+        self.arrived_us: list[dict[int, int]] = [{} for _ in range(size)]
         """By address: message -> arrival of its first copy, while it is not delivered."""
-        self.done: list[set[int]] = [set() for _ in range(size)]
+        self.finished: list[set[int]] = [set() for _ in range(size)]
         """By address: what was delivered or given up; kept where copies can come again."""
-        self.carried: set[tuple[int, int]] = set()
+        self.sent_copies: set[tuple[int, int]] = set()
         """(message, channel) of first copies; kept where copies can come again."""
-        self.answers = Answers(self.traffic, made.members, scenario.workload.recent)
-        self.owed = self.under_way = self.news_us = 0
+        self.replies = ReplyTracker(self.traffic, group.members, scenario.workload.recent)
+        self.undelivered = self.in_flight = self.last_progress_us = 0
 
-    def go(self) -> None:
+    def run(self) -> None:
         """Let everything happen."""
         self.end_us = round(self.scenario.duration_s * US)
-        samples = deque(sample_times(self.scenario))
-        if self.made.tick_us is not None:
-            self._plan(self.made.tick_us, TICK, 0, None, NOTE)
+        samples = deque(list_sample_times(self.scenario))
+        if self.group.tick_us is not None:
+            self._schedule(self.group.tick_us, TICK, 0, None, CONTROL)
         if self.scenario.snapshots is not None:
             for number, at_s in enumerate(self.scenario.snapshots.at_s, 1):
-                self._plan(round(at_s * US), BEGIN, 0, None, number)
+                self._schedule(round(at_s * US), START_SNAPSHOT, 0, None, number)
         following, count = 0, len(self.times)
         while following < count or self.heap:
             sends = following < count and (
@@ -107,7 +109,7 @@ class EventLoop:
             )
             now_us = self.times[following] if sends else self.heap[0][0]
             while samples and samples[0] <= now_us:
-                self.metrics.sample(samples.popleft(), self.arrived)
+                self.counters.sample(samples.popleft(), self.arrived_us)
             if sends:
                 self._send(now_us, following)
                 following += 1
@@ -115,69 +117,71 @@ class EventLoop:
             _, _, kind, at, message, number = heapq.heappop(self.heap)
             if kind == ARRIVE:
                 self._arrive(now_us, at, message, number)
-            elif kind == TAKE:
-                self._take(now_us, at, message, number)
+            elif kind == ACCEPT:
+                self._receive(now_us, at, message, number)
             elif kind == SEND:
                 self._send(now_us, number)
-            elif kind == BEGIN:
-                self._begin(now_us, number)
-            elif not self._tick(now_us, following == count):
+            elif kind == START_SNAPSHOT:
+                self._start_snapshot(now_us, number)
+            elif not self._tick_members(now_us, following == count):
                 break
         for time_us in samples:
-            self.metrics.sample(time_us, self.arrived)
+            self.counters.sample(time_us, self.arrived_us)
 
-    def _plan(self, when_us: int, kind: int, at: int, message: Any, number: int) -> None:
-        heapq.heappush(self.heap, (when_us, self.ticket, kind, at, message, number))
-        self.ticket += 1
+    def _schedule(self, when_us: int, kind: int, at: int, message: Any, number: int) -> None:
+        heapq.heappush(self.heap, (when_us, self.sequence, kind, at, message, number))
+        self.sequence += 1
 
-    def _tick(self, now_us: int, all_sent: bool) -> bool:
+    def _tick_members(self, now_us: int, all_sent: bool) -> bool:
         """Give every member its tick; return False when the run is over."""
-        assert self.made.tick_us is not None
+        assert self.group.tick_us is not None
         for at, member in self.members.items():
-            self._carry_out(now_us, at, member.tick(self.clocks.reading_ns(at, now_us)))
-        waited_us = now_us - self.news_us
-        nothing = self.under_way == 0 and (self.owed == 0 or waited_us > self.made.patience_us)
+            self._apply_effects(now_us, at, member.tick(self.clocks.read_ns(at, now_us)))
+        waited_us = now_us - self.last_progress_us
+        nothing = self.in_flight == 0 and (
+            self.undelivered == 0 or waited_us > self.group.idle_timeout_us
+        )
         if all_sent and now_us >= self.end_us and nothing:
             return False
-        self._plan(now_us + self.made.tick_us, TICK, 0, None, NOTE)
+        self._schedule(now_us + self.group.tick_us, TICK, 0, None, CONTROL)
         return True
 
     def _send(self, now_us: int, number: int) -> None:
         at = self.senders[number]
         member, run = self.members[at], self.recording
-        parents = self.answers.of(number, at)
+        parents = self.replies.find_parents(number, at)
         if parents is None:
             return
         options: dict[str, Any] = {}
         run.parents[number] = parents
-        if parents and self.made.relation is protocols.Relation.BY_REPLY:
-            options["after"] = [self.answers.ids[parent] for parent in parents]
+        if parents and self.group.relation is protocols.Relation.BY_REPLY:
+            options["after"] = [self.replies.ids[parent] for parent in parents]
         if member.addressing is protocols.Addressing.TOPICS:
-            run.topics[number] = options["topics"] = self.traffic.publication(number)
-            run.addressed[number] = tuple(
+            run.topics[number] = options["topics"] = self.traffic.choose_topics(number)
+            run.addressees[number] = tuple(
                 other
                 for other, topics in enumerate(run.subscriptions)
                 if other != at and not topics.isdisjoint(options["topics"])
             )
         elif member.addressing is protocols.Addressing.MEMBERS:
-            run.addressed[number] = options["to"] = self.traffic.addressees(number, at)
-        run.sent_us[number] = self.news_us = now_us
-        run.note(now_us, SENT, at, number)
-        given = run.addressed[number]
+            run.addressees[number] = options["to"] = self.traffic.choose_addressees(number, at)
+        run.sent_us[number] = self.last_progress_us = now_us
+        run.record(now_us, SENT, at, number)
+        given = run.addressees[number]
         others = len(self.scenario.topology.senders()) - 1
-        self.owed += others if given is None else len(given)
+        self.undelivered += others if given is None else len(given)
         if self.snapshots is not None:
-            self.snapshots.sent(at, number, run.receivers(number))
-        if self.made.relation is protocols.Relation.TOTAL:
+            self.snapshots.on_send(at, number, run.receivers(number))
+        if self.group.relation is protocols.Relation.TOTAL:
             # An own message is held from its sending until its turn, as others from arrival.
-            self.owed += 1
-            self.arrived[at][number] = now_us
-        self.metrics.sent(now_us, at, number)
-        reading_ns = self.clocks.reading_ns(at, now_us)
-        self._carry_out(now_us, at, member.send(number, now=reading_ns, **options))
-        self._resume(now_us, at, self.answers.sent(at, number))
+            self.undelivered += 1
+            self.arrived_us[at][number] = now_us
+        self.counters.on_send(now_us, at, number)
+        reading_ns = self.clocks.read_ns(at, now_us)
+        self._apply_effects(now_us, at, member.send(number, now=reading_ns, **options))
+        self._schedule_replies(now_us, at, self.replies.on_send(at, number))
 
-    def _carry_out(self, now_us: int, at: int, effects: Iterable[protocols.Effect]) -> None:
+    def _apply_effects(self, now_us: int, at: int, effects: Iterable[protocols.Effect]) -> None:
         for effect in effects:
             if isinstance(effect, protocols.Transmit):
                 self._transmit(now_us, at, effect)
@@ -187,52 +191,54 @@ class EventLoop:
                 protocols.DUPLICATE,
                 protocols.OWN,
             ):
-                self._give_up(at, effect.message)
+                self._count_discarded(at, effect.message)
 
     def _transmit(self, now_us: int, at: int, effect: protocols.Transmit) -> None:
         member, message = self.members[at], effect.message
         targets = sorted(effect.to)
         if not targets:
             return  # alone in the group
-        number = self._number(at, message)
-        again: list[int] = targets if number == NOTE else self._further(at, number, targets)
+        number = self._find_number(at, message)
+        again: list[int] = (
+            targets if number == CONTROL else self._find_repeated(at, number, targets)
+        )
         first = [target for target in targets if target not in again] if again else targets
         copies: list[Copy] = []
         if first:
-            copies += self.network.message(number, now_us, at, first)
-            self.metrics.transmitted(now_us, at, member, message, number, first)
-            self.answers.ids.setdefault(number, protocols.MessageId(message.sender, message.seq))
+            copies += self.network.send_message(number, now_us, at, first)
+            self.counters.on_transmit(now_us, at, member, message, number, first)
+            self.replies.ids.setdefault(number, protocols.MessageId(message.sender, message.seq))
         if again:
-            copies += self.network.note(self.notes, now_us, at, again)
-            self.notes += 1
-            self.metrics.noted(member, message, len(again))
+            copies += self.network.send_control(self.control_sends, now_us, at, again)
+            self.control_sends += 1
+            self.counters.on_control(member, message, len(again))
         if first and again:
             copies.sort(key=lambda copy: copy.target)
         for arrival_us, target in copies:
-            self._plan(arrival_us, ARRIVE, target, message, number)
-        if number != NOTE:
-            self.under_way += len(copies)
+            self._schedule(arrival_us, ARRIVE, target, message, number)
+        if number != CONTROL:
+            self.in_flight += len(copies)
 
-    def _number(self, at: int, message: Any) -> int:
+    def _find_number(self, at: int, message: Any) -> int:
         """Return the number of a message that carries one of the application, or NOTE.
 
         A role may not recognise every note (an internal peer, its acknowledgements).
         """
         if self.members[at].is_note(message) or type(message.payload) is not int:
-            return NOTE
+            return CONTROL
         return int(message.payload)
 
-    def _further(self, at: int, number: int, targets: list[int]) -> list[int]:
+    def _find_repeated(self, at: int, number: int, targets: list[int]) -> list[int]:
         """Return to whom this message went over the same channel before."""
-        if not self.made.repeats:
+        if not self.group.can_repeat:
             return []
         size = self.scenario.topology.size
         again = []
         for target in targets:
             name = number, at * size + target
-            if name in self.carried:
+            if name in self.sent_copies:
                 again.append(target)
-            self.carried.add(name)
+            self.sent_copies.add(name)
         return again
 
     def _deliver(
@@ -240,73 +246,73 @@ class EventLoop:
     ) -> None:
         number = effect.message.payload
         marked = isinstance(effect, protocols.DeliverIncomplete)
-        arrived_us = self.arrived[at].pop(number, now_us)
-        self.news_us = now_us
-        self.owed -= 1
-        self.recording.note(now_us, RELEASED if marked else DELIVERED, at, number)
-        self.metrics.delivered(now_us, at, number, arrived_us, marked)
-        if self.made.repeats:
-            self.done[at].add(number)
-        self._resume(now_us, at, self.answers.delivered(at, number))
+        arrived_us = self.arrived_us[at].pop(number, now_us)
+        self.last_progress_us = now_us
+        self.undelivered -= 1
+        self.recording.record(now_us, RELEASED if marked else DELIVERED, at, number)
+        self.counters.on_deliver(now_us, at, number, arrived_us, marked)
+        if self.group.can_repeat:
+            self.finished[at].add(number)
+        self._schedule_replies(now_us, at, self.replies.on_deliver(at, number))
 
-    def _resume(self, now_us: int, at: int, waiting: Iterable[int]) -> None:
+    def _schedule_replies(self, now_us: int, at: int, waiting: Iterable[int]) -> None:
         """Let a member look again at replies that it could not send before."""
         for number in waiting:
-            self._plan(now_us, SEND, at, None, number)
+            self._schedule(now_us, SEND, at, None, number)
 
-    def _give_up(self, at: int, message: Any) -> None:
+    def _count_discarded(self, at: int, message: Any) -> None:
         """Count a message that the protocol discards; a further copy may come all the same."""
-        if self.arrived[at].pop(self._number(at, message), None) is not None:
-            self.metrics.counts["discarded"] += 1
+        if self.arrived_us[at].pop(self._find_number(at, message), None) is not None:
+            self.counters.counts["discarded"] += 1
 
     def _arrive(self, now_us: int, at: int, message: Any, number: int) -> None:
         when_us: int | None = now_us
-        if self.intake is not None:
-            when_us = self.intake.take(now_us, at)
+        if self.receive_queue is not None:
+            when_us = self.receive_queue.accept(now_us, at)
         if when_us is None:
-            self.under_way -= number != NOTE
-            self.metrics.counts["overruns"] += 1
+            self.in_flight -= number != CONTROL
+            self.counters.counts["overruns"] += 1
         elif when_us > now_us:
-            self._plan(when_us, TAKE, at, message, number)
+            self._schedule(when_us, ACCEPT, at, message, number)
         else:
-            self._take(now_us, at, message, number)
+            self._receive(now_us, at, message, number)
 
-    def _take(self, now_us: int, at: int, message: Any, number: int) -> None:
+    def _receive(self, now_us: int, at: int, message: Any, number: int) -> None:
         if number == MARKER:
             assert self.snapshots is not None
-            self.under_way -= 1
-            self._tell(now_us, at, self.snapshots.marker(now_us, at, *message))
+            self.in_flight -= 1
+            self._send_markers(now_us, at, self.snapshots.on_marker(now_us, at, *message))
             return
-        if number != NOTE:
-            self.under_way -= 1
-            self.news_us = now_us
-            self.metrics.arrivals += 1
-            self._note_arrival(now_us, at, number)
+        if number != CONTROL:
+            self.in_flight -= 1
+            self.last_progress_us = now_us
+            self.counters.arrivals += 1
+            self._record_arrival(now_us, at, number)
         member: protocols.Protocol = self.members[at]
         try:
-            effects = member.receive(message, now=self.clocks.reading_ns(at, now_us))
+            effects = member.receive(message, now=self.clocks.read_ns(at, now_us))
         except RemoteError:
-            self.metrics.counts["rejected"] += 1
-            self.arrived[at].pop(number, None)
+            self.counters.counts["rejected"] += 1
+            self.arrived_us[at].pop(number, None)
             return
-        self._carry_out(now_us, at, effects)
+        self._apply_effects(now_us, at, effects)
 
-    def _note_arrival(self, now_us: int, at: int, number: int) -> None:
-        if not self.application[at] or self.senders[number] == at:
+    def _record_arrival(self, now_us: int, at: int, number: int) -> None:
+        if not self.has_application[at] or self.senders[number] == at:
             return
-        if number in self.arrived[at] or number in self.done[at]:
+        if number in self.arrived_us[at] or number in self.finished[at]:
             return
         if self.snapshots is not None:
-            self._tell(now_us, at, self.snapshots.arrived(now_us, at, number))
-        self.arrived[at][number] = now_us
-        self.recording.note(now_us, ARRIVED, at, number)
+            self._send_markers(now_us, at, self.snapshots.on_arrive(now_us, at, number))
+        self.arrived_us[at][number] = now_us
+        self.recording.record(now_us, ARRIVED, at, number)
 
-    def _begin(self, now_us: int, number: int) -> None:
+    def _start_snapshot(self, now_us: int, number: int) -> None:
         assert self.snapshots is not None
-        for at, tells in self.snapshots.begin(now_us, number):
-            self._tell(now_us, at, tells)
+        for at, tells in self.snapshots.start(now_us, number):
+            self._send_markers(now_us, at, tells)
 
-    def _tell(self, now_us: int, at: int, tells: Iterable[Tell]) -> None:
+    def _send_markers(self, now_us: int, at: int, tells: Iterable[Tell]) -> None:
         """Send markers, those of an earlier snapshot first."""
         assert self.snapshots is not None
         markers: dict[int, dict[int, Any]] = {}
@@ -314,11 +320,13 @@ class EventLoop:
             target = self.snapshots.address[tell.to]
             markers.setdefault(tell.marker.number, {})[target] = tell.marker
         for of in markers.values():
-            copies = self.network.note(self.markers, now_us, at, sorted(of), MARKER_STREAMS)
-            self.markers += 1
-            self.under_way += len(copies)
+            copies = self.network.send_control(
+                self.marker_sends, now_us, at, sorted(of), MARKER_STREAMS
+            )
+            self.marker_sends += 1
+            self.in_flight += len(copies)
             for arrival_us, target in copies:
-                self._plan(arrival_us, ARRIVE, target, (at, of[target]), MARKER)
+                self._schedule(arrival_us, ARRIVE, target, (at, of[target]), MARKER)
 
 
 ENGINE = "reference"
@@ -352,37 +360,44 @@ def run_readable(
     protocol that cannot run in the scenario.
     """
     made = make_members(scenario, seed)
-    metrics = RunMetrics(scenario, made.members, record=record, progress=progress)
+    metrics = RunCounters(scenario, made.members, record=record, progress=progress)
     loop = EventLoop(scenario, seed, made, metrics)
-    loop.go()
+    loop.run()
     run = loop.recording
-    run.transmissions, run.numbered = metrics.transmissions, metrics.numbered
+    run.transmissions, run.numbered_messages = metrics.transmissions, metrics.numbered_messages
     overruns = metrics.counts["overruns"]
-    held = sum(map(len, loop.arrived))
+    held = sum(map(len, loop.arrived_us))
     figures: dict[str, float] = {
-        **metrics.figures(),
+        **metrics.compute_metrics(),
         "held_at_end": held,
         "lost": loop.network.lost + overruns,
         "duplicates": loop.network.duplicates,
     }
-    late = {"unsent": loop.answers.unsent(), "undelivered": loop.owed}
+    late = {"unsent": loop.replies.count_unsent(), "undelivered": loop.undelivered}
     figures |= {name: count for name, count in late.items() if count}
     states: list[global_states.RecordedState] = []
     if loop.snapshots is not None:
-        states = loop.snapshots.states()
-        figures |= global_states.figures(states, loop.snapshots.stamp_bytes)
-    found, caveats = violations.judged(run)
+        states = loop.snapshots.check_states()
+        figures |= global_states.compute_metrics(states, loop.snapshots.stamp_bytes)
+    found, caveats = violations.check_recording(run)
     figures |= found
     if run.relation is protocols.Relation.TOTAL:
-        figures["promise_violations"] += violations.disagreements(run)
+        figures["promise_violations"] += violations.count_disagreements(run)
     if isinstance(scenario.topology, Hierarchy):
         if caveats:
             why = "all pasts are needed, and they are kept of "
             caveats["lemma3.missing"] = f"{why}{violations.FULL:,} messages at most"
         else:
-            missing, extra = violations.lemma_3(run)
+            missing, extra = violations.check_lemma_3(run)
             figures |= {"lemma3.missing": missing, "lemma3.extra": extra}
     result = Result(
-        scenario, seed, ENGINE, figures, metrics.series(), run.relation, caveats, tuple(states)
+        scenario,
+        seed,
+        ENGINE,
+        figures,
+        metrics.compute_series(),
+        run.relation,
+        caveats,
+        tuple(states),
     )
     return (result, run) if record else result

@@ -24,15 +24,15 @@ import numpy as np
 
 from antecede.errors import InputError
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.config.tables import fault
+from antecede.lab.simulate.config.tables import make_error
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.schedule import Schedule
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, read
 
-TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "file_order")
+TIME_COLUMNS = ("arrival", "send_time", "commit_time", "author_time", "start_time", "file_order")
 
 
-class Message(NamedTuple):
+class TraceMessage(NamedTuple):
     """A message of a trace."""
 
     id: str
@@ -41,26 +41,26 @@ class Message(NamedTuple):
     time: int
 
 
-class Replayed(NamedTuple):
+class ReplayedWorkload(NamedTuple):
     """A schedule, and by message what it answers, ascending."""
 
     schedule: Schedule
     parents: Sequence[tuple[int, ...]]
 
 
-def replay_trace(scenario: Scenario) -> Replayed:
+def replay_trace(scenario: Scenario) -> ReplayedWorkload:
     """Return the messages of the workload's trace; raises ScenarioError if it has none."""
     if not scenario.workload.path:
-        raise fault("workload.path", "is empty; it names a trace")
+        raise make_error("workload.path", "is empty; it names a trace")
     path = Path(scenario.workload.path)
     changed = path.stat().st_mtime_ns if path.is_file() else 0
     try:
-        messages = _messages(path, changed)[: scenario.workload.messages]
+        messages = _read_messages(path, changed)[: scenario.workload.messages]
     except InputError as error:
-        raise fault("workload.path", str(error)) from error
+        raise make_error("workload.path", str(error)) from error
     if not messages:
-        raise fault("workload.path", f"{path}: no message with an author")
-    order, times, parents = _causes_first(messages)
+        raise make_error("workload.path", f"{path}: no message with an author")
+    order, times, parents = _sort_by_causes(messages)
     senders = scenario.topology.senders()
     authors: dict[str, int] = {}
     for message in messages:
@@ -68,7 +68,7 @@ def replay_trace(scenario: Scenario) -> Replayed:
     number = {at: k for k, at in enumerate(order)}
     first, span = times[0], max(1, times[-1] - times[0])
     last_us = round(scenario.duration_s * US) - 1
-    return Replayed(
+    return ReplayedWorkload(
         Schedule(
             np.array([(time - first) * last_us // span for time in times], dtype=np.int64),
             np.array(
@@ -81,7 +81,7 @@ def replay_trace(scenario: Scenario) -> Replayed:
 
 
 @functools.lru_cache(maxsize=4)
-def _messages(path: Path, changed_ns: int) -> list[Message]:
+def _read_messages(path: Path, changed_ns: int) -> list[TraceMessage]:
     """Return the messages of a trace by time; the first row of an id counts.
 
     `changed_ns` is when the file was written: a part of the cache's key.
@@ -91,15 +91,19 @@ def _messages(path: Path, changed_ns: int) -> list[Message]:
     if any(row["kind"] == SEND for row in rows):  # then the others are local events
         rows = [row for row in rows if row["kind"] == SEND]
     rows = [row for row in rows if row["member"]]
-    column = next(name for name in TIMES if all(row[name] is not None for row in rows))
-    found: dict[str, Message] = {}
+    column = next(name for name in TIME_COLUMNS if all(row[name] is not None for row in rows))
+    found: dict[str, TraceMessage] = {}
     for row in rows:
         name = row["id"]
-        found.setdefault(name, Message(name, row["member"], tuple(row["parents"]), row[column]))
+        found.setdefault(
+            name, TraceMessage(name, row["member"], tuple(row["parents"]), row[column])
+        )
     return sorted(found.values(), key=lambda message: message.time)
 
 
-def _causes_first(messages: Sequence[Message]) -> tuple[list[int], list[int], list[list[int]]]:
+def _sort_by_causes(
+    messages: Sequence[TraceMessage],
+) -> tuple[list[int], list[int], list[list[int]]]:
     """Return an order with parents first, its times, and the parents by message.
 
     Times never fall. A message in a circle of replies, or behind one, answers nothing.

@@ -6,14 +6,14 @@ import importlib
 from typing import Any, NamedTuple
 
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.compatibility import readable_only
+from antecede.lab.simulate.config.compatibility import find_reference_only_reason
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.outputs.result import EVERYTHING, Measures, Result
 from antecede.lab.simulate.reference_engine import run_readable
 
 AUTO, READABLE, COMPILED = "auto", "reference", "compiled"
 ENGINES = (AUTO, READABLE, COMPILED)
-_COMPILED = ("mesh", "hierarchy")
+_COMPILED_ENGINES = ("mesh", "hierarchy")
 """Compiled engines: `compiled.NAME.engine` has `can_run_NAME`, `run_NAME` and `bytes_NAME`."""
 
 
@@ -22,7 +22,7 @@ def simulate(
 ) -> Result:
     """Run a scenario and return its figures; `seed` is any integer from 0.
 
-    "auto" takes a compiled engine where one can run the scenario. `measures` limits what a compiled
+    "auto" takes a compiled engine where one can run the scenario. `selection` limits what a compiled
     engine counts. Raises ScenarioError for what cannot run, for "compiled" with the reasons.
     """
     if engine not in ENGINES:
@@ -54,12 +54,12 @@ class CompiledEngine(NamedTuple):
 
 def compiled_engine(scenario: Scenario) -> CompiledEngine:
     """Return the compiled engine that "auto" takes for a scenario. Raises ScenarioError."""
-    why = readable_only(scenario)
+    why = find_reference_only_reason(scenario)
     if why is not None:
         return CompiledEngine("", reasons=(why,))
     reasons = []
-    for name in _COMPILED:
-        found = CompiledEngine(name, _engine(name))
+    for name in _COMPILED_ENGINES:
+        found = CompiledEngine(name, _load_engine(name))
         reason = found.call("can_run", scenario)
         if reason is None:
             return found
@@ -67,6 +67,6 @@ def compiled_engine(scenario: Scenario) -> CompiledEngine:
     return CompiledEngine("", reasons=tuple(reasons))
 
 
-def _engine(name: str) -> Any:
+def _load_engine(name: str) -> Any:
     """Import an engine when it is first asked for: numba is not everywhere."""
     return importlib.import_module(f"{__package__}.compiled.{name}.engine")

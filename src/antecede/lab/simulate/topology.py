@@ -39,7 +39,7 @@ class Mesh(_Peers):
     peers: int
 
     def __post_init__(self) -> None:
-        _at_least("peers", self.peers, 1)
+        _check_minimum("peers", self.peers, 1)
 
     @property
     def size(self) -> int:
@@ -65,8 +65,8 @@ class Hierarchy:
         if not self.groups:
             raise ScenarioError("groups: a hierarchy has at least one internal group")
         for size in self.groups:
-            _at_least("groups", size, 1)
-        _at_least("external", self.external, 0)
+            _check_minimum("groups", size, 1)
+        _check_minimum("external", self.external, 0)
 
     @property
     def super_peers(self) -> range:
@@ -125,8 +125,8 @@ class PubSub(_Peers):
         if not self.subgroups:
             raise ScenarioError("subgroups: there is at least one")
         for size in self.subgroups:
-            _at_least("subgroups", size, 1)
-        _at_least("topics", self.topics, 1)
+            _check_minimum("subgroups", size, 1)
+        _check_minimum("topics", self.topics, 1)
         if self.subscribed is not None and not 1 <= self.subscribed <= self.topics:
             raise ScenarioError(f"subscribed: {self.subscribed} of {self.topics} topics")
 
@@ -150,7 +150,7 @@ TOPOLOGIES: Mapping[str, type[Topology]] = {"mesh": Mesh, "hierarchy": Hierarchy
 """By what scenario files call them."""
 
 
-def names_of(topology: Topology) -> list[str]:
+def list_names(topology: Topology) -> list[str]:
     """Return what traces call the addresses: role and number."""
     return [f"{topology.role(at)}{at}" for at in range(topology.size)]
 
@@ -160,6 +160,6 @@ def kind_of(topology: Topology) -> str:
     return next(kind for kind, made in TOPOLOGIES.items() if isinstance(topology, made))
 
 
-def _at_least(key: str, value: int, least: int) -> None:
-    if value < least:
-        raise ScenarioError(f"{key}: {value}; it is {least} or more")
+def _check_minimum(key: str, value: int, minimum: int) -> None:
+    if value < minimum:
+        raise ScenarioError(f"{key}: {value}; it is {minimum} or more")

@@ -15,7 +15,12 @@ from antecede.lab.report.model import Findings
 from antecede.lab.reproductions.framework import code_digest, runner
 from antecede.lab.reproductions.framework.execute import run_locally
 from antecede.lab.reproductions.framework.results import Results
-from antecede.lab.reproductions.framework.runner import Conducted, Interrupted, Watch, conduct
+from antecede.lab.reproductions.framework.runner import (
+    Conducted,
+    Interrupted,
+    StudyProgress,
+    conduct,
+)
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import COST, Study
 from tests.lab.reproductions import toy
@@ -123,7 +128,7 @@ def test_the_digest_of_the_code_follows_its_sources(
 
 def test_the_module_of_execute_and_those_it_names_decide() -> None:
     study = replace(toy.STUDY, code=("antecede.lab.reproductions.vector.study",))
-    assert code_digest.modules_of(study) == (
+    assert code_digest.collect_modules(study) == (
         "antecede.lab.reproductions.vector.study",
         "tests.lab.reproductions.toy",
     )
@@ -185,8 +190,8 @@ def test_the_line_tells_share_of_the_work_and_runs(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("antecede.progress.REDRAW_S", 0.0)
     stream = Terminal()
     runs = [Run("a", 1, 90.0), Run("b", 2, 5.0), Run("c", 3, 5.0)]
-    with Watch("toy", runs, runs[:2], stream) as watch:
-        watch.passed([runs[0]])
+    with StudyProgress("toy", runs, runs[:2], stream) as watch:
+        watch.advance([runs[0]])
     shown = stream.getvalue()
     assert "toy  1 of 3 runs" in shown
     assert "  5%" in shown
@@ -197,10 +202,10 @@ def test_the_line_tells_share_of_the_work_and_runs(monkeypatch: pytest.MonkeyPat
 def test_a_pipe_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     runs = [Run("a", 1, 1.0), Run("b", 2, 3.0)]
-    with Watch("toy", runs, runs, stream) as watch:
-        watch.passed([runs[0]])
+    with StudyProgress("toy", runs, runs, stream) as watch:
+        watch.advance([runs[0]])
         assert stream.getvalue() == ""
         monkeypatch.setattr(runner, "LINE_EVERY_S", 0.0)
-        watch.passed([])
+        watch.advance([])
     assert stream.getvalue().startswith("toy: 1 of 2 runs, about ")
     assert stream.getvalue().endswith(" left, 25% of the estimated work\n")

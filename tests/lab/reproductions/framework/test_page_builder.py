@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from antecede.errors import LocalError
-from antecede.lab.report.model import NO_FIGURES, Claim, Findings, Row, Section
-from antecede.lab.reproductions.framework.page_builder import page_from
+from antecede.lab.report.model import NO_METRICS, Claim, Findings, Row, Section
+from antecede.lab.reproductions.framework.page_builder import findings_from_tables
 from antecede.lab.reproductions.framework.results import Results
 from tests.lab.reproductions.framework.test_results import grid, powers
 
@@ -16,7 +16,7 @@ MEAN = {"mean": "y"}
 
 
 def page(results: Results, section: dict[str, Any], **tables: Any) -> Findings:
-    return page_from({"section": [{"title": "T", **section}], **tables})(results, False)
+    return findings_from_tables({"section": [{"title": "T", **section}], **tables})(results, False)
 
 
 def section(results: Results, tables: dict[str, Any], **more: Any) -> Section:
@@ -101,7 +101,7 @@ def test_limits(holds: dict[str, float], verdict: bool) -> None:
 
 def test_what_no_run_gave_is_not_judged() -> None:
     found = claim({"value": {"mean": "z"}, "holds": {"equal": 0}})
-    assert (found.found, found.verdict) == (NO_FIGURES, "not run")
+    assert (found.found, found.verdict) == (NO_METRICS, "not run")
 
 
 def test_values_rise_along_an_axis() -> None:

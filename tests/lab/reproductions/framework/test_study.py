@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antecede.errors import InputError, LocalError
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import checked, simulation
+from antecede.lab.reproductions.framework.study import checked, make_simulation_run
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.topology import Mesh
 from tests.lab.reproductions import toy
@@ -76,13 +76,13 @@ def test_runs_are_checked_in_the_form_in_which_workers_read_them() -> None:
 
 def test_a_simulation_carries_its_scenario() -> None:
     scenario = Scenario(Mesh(4), "bss", duration_s=2.0, warm_s=0.5)
-    (run,) = checked([simulation("k", scenario, 7, 1.0, protocol="bss", members=4)])
+    (run,) = checked([make_simulation_run("k", scenario, 7, 1.0, protocol="bss", members=4)])
     assert (run.kind, run.seed, run.parameters) == (
         "simulate",
         7,
         {"protocol": "bss", "members": 4},
     )
-    assert run.load_scenario() == scenario
+    assert run.load_config() == scenario
 
 
 def test_a_study_of_ones_own_is_found_by_its_place() -> None:

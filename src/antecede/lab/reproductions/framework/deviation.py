@@ -11,25 +11,25 @@ CLOSE, NEAR = 0.06, 0.10
 """Limits of |ratio - 1| in the text."""
 
 
-def within(rows: Iterable[Row], part: float) -> int:
+def count_within(rows: Iterable[Row], limit: float) -> int:
     """Return the number of rows with |ratio - 1| up to a limit."""
-    return sum(row.ratio is not None and abs(row.ratio - 1) <= part for row in rows)
+    return sum(row.ratio is not None and abs(row.ratio - 1) <= limit for row in rows)
 
 
-def tally(rows: Sequence[Row]) -> str:
+def describe_deviations(rows: Sequence[Row]) -> str:
     """Return "N of M published values are reproduced within 10 %, K of them within 6 %"."""
     there = sum(row.ratio is not None for row in rows)
     if not there:
         return "no run has a published value"
-    near = within(rows, NEAR)
+    near = count_within(rows, NEAR)
     verb = "is" if near == 1 else "are"
     return (
         f"{near} of {counted(there, 'published value')} {verb} reproduced within 10 %, "
-        f"{within(rows, CLOSE)} of them within 6 %"
+        f"{count_within(rows, CLOSE)} of them within 6 %"
     )
 
 
-def beyond(rows: Iterable[Row]) -> list[str]:
+def describe_outliers(rows: Iterable[Row]) -> list[str]:
     """Return a line for each row that deviates by more than 10 %."""
     return [
         f"{row.figure}, {row.quantity}, {row.condition}: {row.ours:,.4g} "
@@ -39,7 +39,7 @@ def beyond(rows: Iterable[Row]) -> list[str]:
     ]
 
 
-def unmet(sections: Iterable[Section]) -> list[str]:
+def describe_failed_claims(sections: Iterable[Section]) -> list[str]:
     """Return a line for each claim that does not hold."""
     return [
         f"{claim.where}: {claim.statement}: {claim.found}"
@@ -49,6 +49,6 @@ def unmet(sections: Iterable[Section]) -> list[str]:
     ]
 
 
-def listed(parts: Sequence[str]) -> str:
+def join_words(parts: Sequence[str]) -> str:
     """Return "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

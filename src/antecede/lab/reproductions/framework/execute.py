@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow
 
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import SECONDS, Figures, Study
+from antecede.lab.reproductions.framework.study import SECONDS, Metrics, Study
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
@@ -28,7 +28,7 @@ SCHEMA = pa.schema(
     ]
 )
 """`run`: key. `value`: a number. `series`: a sequence. `reason`: why the run failed."""
-LONGEST = 500
+MAX_REASON_LENGTH = 500
 """Largest length of a failure reason, characters."""
 
 
@@ -41,44 +41,44 @@ class Failure(NamedTuple):
 
 def run_locally(study: Study, runs: Iterable[Run]) -> Iterator[pyarrow.Table]:
     """Execute the runs in this process, dearest first. Yield each outcome as a table of SCHEMA."""
-    for run in largest_first(runs):
-        yield pa.Table.from_batches([outcome(run, study.execute)])
+    for run in sort_by_cost(runs):
+        yield pa.Table.from_batches([execute_run(run, study.execute)])
 
 
-def largest_first(runs: Iterable[Run]) -> list[Run]:
+def sort_by_cost(runs: Iterable[Run]) -> list[Run]:
     """Return the runs by falling cost, then by key."""
     return sorted(runs, key=lambda run: (-run.cost_s, run.key))
 
 
-def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
+def execute_run(run: Run, execute: Callable[[Run], Metrics]) -> pyarrow.RecordBatch:
     """Execute a run. Return its metrics, or the reason of its failure."""
     begin = time.perf_counter()
     try:
-        figures = {**_numbers(execute(run)), SECONDS: time.perf_counter() - begin}
+        figures = {**_metrics_to_floats(execute(run)), SECONDS: time.perf_counter() - begin}
     except Exception as error:  # an error of a study fails this run only
         words = " ".join(str(error).split())  # a compiler's message can have hundreds of lines
-        words = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
-        return failed(run.key, f"{type(error).__name__}: {words}")
-    return _batch(
+        words = words if len(words) <= MAX_REASON_LENGTH else f"{words[:MAX_REASON_LENGTH]} ..."
+        return make_failure(run.key, f"{type(error).__name__}: {words}")
+    return _make_batch(
         {"run": run.key, "quantity": name, "series" if isinstance(found, list) else "value": found}
         for name, found in sorted(figures.items())
     )
 
 
-def _batch(rows: Iterable[Mapping[str, Any]]) -> pyarrow.RecordBatch:
+def _make_batch(rows: Iterable[Mapping[str, Any]]) -> pyarrow.RecordBatch:
     batch: pyarrow.RecordBatch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
     return batch
 
 
-def failed(key: str, reason: str) -> pyarrow.RecordBatch:
+def make_failure(key: str, reason: str) -> pyarrow.RecordBatch:
     """Return the outcome of a failed run."""
-    return _batch([{"run": key, "reason": reason}])
+    return _make_batch([{"run": key, "reason": reason}])
 
 
-def _numbers(figures: Figures) -> Mapping[str, float | list[float]]:
+def _metrics_to_floats(metrics: Metrics) -> Mapping[str, float | list[float]]:
     """Return the metrics as floats and lists of floats. Raises ValueError for other values."""
     found: dict[str, float | list[float]] = {}
-    for name, value in figures.items():
+    for name, value in metrics.items():
         many = np.ndim(value) > 0
         numbers = np.asarray(value, np.float64).reshape(-1).tolist()
         if not all(map(math.isfinite, numbers)):

@@ -21,13 +21,18 @@ from typing import Any
 
 import pyarrow
 
-from antecede.lab.reproductions.framework.execute import SCHEMA, failed, largest_first, outcome
+from antecede.lab.reproductions.framework.execute import (
+    SCHEMA,
+    execute_run,
+    make_failure,
+    sort_by_cost,
+)
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
-AHEAD = 2
+RUNS_PER_WORKER = 2
 """Submitted runs per worker: one in progress, one ready."""
 TICK_S = 0.2
 WATCH_S = 0.5
@@ -47,30 +52,32 @@ class Processes:
     def __call__(self, study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         """Execute the runs, dearest first. Yield each outcome, in any order."""
         place = (study.execute.__module__, study.execute.__qualname__)
-        waiting, suspects = deque(largest_first(runs)), deque[Run]()
+        waiting, suspects = deque(sort_by_cost(runs)), deque[Run]()
         while waiting or suspects:
             alone = bool(suspects)
             queue, workers, room = (
-                (suspects, 1, 1) if alone else (waiting, self.workers, self.workers * AHEAD)
+                (suspects, 1, 1)
+                if alone
+                else (waiting, self.workers, self.workers * RUNS_PER_WORKER)
             )
             spawning = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(workers, spawning, _begin, (os.getpid(),))
+            pool = ProcessPoolExecutor(workers, spawning, _start_worker, (os.getpid(),))
             under_way: dict[Future[pyarrow.RecordBatch], Run] = {}
             try:
-                yield from _carried_out(pool, place, queue, room, under_way)
+                yield from _run_queue(pool, place, queue, room, under_way)
             finally:
-                _end(pool)
+                _stop_pool(pool)
             for run in under_way.values():  # a worker died
                 if alone:
                     reason = "the worker died twice (out of memory, or killed)"
-                    yield pa.Table.from_batches([failed(run.key, reason)])
+                    yield pa.Table.from_batches([make_failure(run.key, reason)])
                 else:
                     suspects.append(run)
 
 
-def _carried_out(
+def _run_queue(
     pool: ProcessPoolExecutor,
-    place: tuple[str, str],
+    function_path: tuple[str, str],
     queue: deque[Run],
     room: int,
     under_way: dict[Future[pyarrow.RecordBatch], Run],
@@ -82,7 +89,7 @@ def _carried_out(
     with contextlib.suppress(BrokenProcessPool):  # raised by submit
         while queue or under_way:
             while queue and len(under_way) < room:
-                future = pool.submit(_carry_out, *place, queue[0].to_text())
+                future = pool.submit(_execute_in_worker, *function_path, queue[0].to_text())
                 under_way[future] = queue.popleft()
             over, _ = wait(under_way, TICK_S, FIRST_COMPLETED)
             broken = {f for f in over if isinstance(f.exception(), BrokenProcessPool)}
@@ -95,7 +102,7 @@ def _carried_out(
                 return
 
 
-def _begin(parent: int) -> None:
+def _start_worker(parent: int) -> None:
     """Ignore Ctrl-C in a worker, and end the worker when its parent has ended."""
 
     def follow() -> None:
@@ -107,11 +114,11 @@ def _begin(parent: int) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _carry_out(module: str, function: str, text: str) -> pyarrow.RecordBatch:
-    return outcome(Run.from_text(text), getattr(importlib.import_module(module), function))
+def _execute_in_worker(module: str, function: str, text: str) -> pyarrow.RecordBatch:
+    return execute_run(Run.from_text(text), getattr(importlib.import_module(module), function))
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
+def _stop_pool(pool: ProcessPoolExecutor) -> None:
     workers = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for worker in workers:

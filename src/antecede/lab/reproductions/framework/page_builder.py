@@ -34,9 +34,24 @@ from typing import Any, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError
 from antecede.formatting import counted
-from antecede.lab.report import NO_FIGURES, Claim, Findings, Plot, Row, Section, Series, filled
-from antecede.lab.reproductions.framework.deviation import beyond, listed, tally, unmet, within
-from antecede.lab.reproductions.framework.results import Results, deviation
+from antecede.lab.report import (
+    NO_METRICS,
+    Claim,
+    Findings,
+    Plot,
+    Row,
+    Section,
+    Series,
+    drop_empty_sections,
+)
+from antecede.lab.reproductions.framework.deviation import (
+    count_within,
+    describe_deviations,
+    describe_failed_claims,
+    describe_outliers,
+    join_words,
+)
+from antecede.lab.reproductions.framework.results import Results, standard_deviation
 
 Table: TypeAlias = Mapping[str, Any]
 FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -55,12 +70,12 @@ LIMITS: Mapping[str, Callable[[float, float], bool]] = {
 }
 SOME_BELOW = "some_below"
 """Limit that at least one value is below. Other limits hold for all values."""
-ALONE = ("rising", "within", "reaches", "power_between")
+EXCLUSIVE_TESTS = ("rising", "within", "reaches", "power_between")
 """Tests of `holds` that exclude all others."""
-GROWTH = ("slope", "power", "fit")
-SIMPLE = ("mean", "total", "most", "least", "share", "ratio", *GROWTH)
-OF_ONE: Mapping[str, Callable[[float], float]] = {"rest": lambda value: 1 - value, "size": abs}
-COMPOSITE = ("quotient", *OF_ONE, "fold")
+GROWTH_MEASURES = ("slope", "power", "fit")
+SIMPLE_MEASURES = ("mean", "total", "most", "least", "share", "ratio", *GROWTH_MEASURES)
+UNARY: Mapping[str, Callable[[float], float]] = {"rest": lambda value: 1 - value, "size": abs}
+COMPOSITE_MEASURES = ("quotient", *UNARY, "fold")
 KEYS: Mapping[str, Sequence[str]] = {
     "page": ("each", "names", "notes", "published", "reading", "conditions", "not_reached",
              "say", "section", "template"),
@@ -83,26 +98,26 @@ PARTS = {
     "columns": ("column",),
     "plot": ("line",),
 }
-NEEDED = {"plot": "line", "columns": "column"}
-MORE = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
+REQUIRED_PARTS = {"plot": "line", "columns": "column"}
+EXTRA_KEYS = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
 _NAME = re.compile(r"\{(\w+)\}")
-LISTED = 8
+MAX_LISTED = 8
 """Largest number of values that a claim lists one by one."""
 
 
-def page_of(package: str) -> Callable[[Results, bool], Findings]:
+def findings_from_package(package: str) -> Callable[[Results, bool], Findings]:
     """Return a function that builds a study's page from `page.toml` of its package."""
-    return functools.partial(_findings, package)
+    return functools.partial(_build_findings, package)
 
 
-def page_from(page: Table) -> Callable[[Results, bool], Findings]:
+def findings_from_tables(page: Table) -> Callable[[Results, bool], Findings]:
     """Return a function that builds a page from its tables."""
-    return functools.partial(_findings, page)
+    return functools.partial(_build_findings, page)
 
 
-def _findings(page: str | Table, results: Results, quick: bool) -> Findings:
+def _build_findings(page: str | Table, results: Results, quick: bool) -> Findings:
     table = read_page(page) if isinstance(page, str) else page
-    return Builder(table, results, quick).findings()
+    return PageBuilder(table, results, quick).build()
 
 
 @functools.lru_cache
@@ -111,38 +126,38 @@ def read_page(package: str) -> Table:
     return tomllib.loads((files(package) / "page.toml").read_text(encoding="utf-8"))
 
 
-class Place(NamedTuple):
+class Selection(NamedTuple):
     """Conditions that select runs, and names for formats."""
 
     where: Mapping[str, Any]
     names: Mapping[str, Any]
 
-    def at(self, more: Mapping[str, Any]) -> Place:
+    def narrow(self, more: Mapping[str, Any]) -> Selection:
         """Return the selection with further conditions, which are names too."""
-        return Place({**self.where, **more}, {**self.names, **more})
+        return Selection({**self.where, **more}, {**self.names, **more})
 
-    def named(self, entry: Table) -> Place:
+    def narrow_to_entry(self, entry: Table) -> Selection:
         """Return the selection for an entry of `each`: `where` are conditions, the rest names."""
         given = {name: value for name, value in entry.items() if name != "where"}
-        return Place(self.where, {**self.names, **given}).at(entry.get("where", {}))
+        return Selection(self.where, {**self.names, **given}).narrow(entry.get("where", {}))
 
-    def text(self, value: str) -> str:
+    def format_text(self, value: str) -> str:
         """Format a text with the names."""
         return value.format_map(self.names)
 
-    def fill(self, value: Any) -> Any:
+    def fill_names(self, value: Any) -> Any:
         """Fill the names into the texts of a value. "{name}" alone becomes the value itself."""
         if isinstance(value, str):
             found = _NAME.fullmatch(value)
             return self.names[found[1]] if found else value.format_map(self.names)
         if isinstance(value, list):
-            return [self.fill(one) for one in value]
+            return [self.fill_names(one) for one in value]
         if isinstance(value, Mapping):
-            return {name: self.fill(one) for name, one in value.items()}
+            return {name: self.fill_names(one) for name, one in value.items()}
         return value
 
 
-class Builder:
+class PageBuilder:
     """Builder of a study's page from the results of its runs."""
 
     def __init__(self, page: Table, results: Results, quick: bool) -> None:
@@ -150,13 +165,15 @@ class Builder:
         self.names: Table = page.get("names", {})
         check_page(page)
 
-    def findings(self) -> Findings:
+    def build(self) -> Findings:
         """Build the page."""
-        start = Place({}, {})
-        tables = [(one, place) for one in self.page["section"] for place in self.each(one, start)]
-        sections = [one for table, place in tables for one in self._shown(table, place)]
-        said, reads = self._said(self.page.get("say", ()), start)
-        seeds = self.results.seeds()
+        start = Selection({}, {})
+        tables = [
+            (one, place) for one in self.page["section"] for place in self.expand_each(one, start)
+        ]
+        sections = [one for table, place in tables for one in self._build_sections(table, place)]
+        said, reads = self._build_sentences(self.page.get("say", ()), start)
+        seeds = self.results.describe_seeds()
         return Findings(
             finding=" ".join(said) or "No run has results.",
             reading=self.page.get("reading", ()),
@@ -166,49 +183,49 @@ class Builder:
             ],
             sections=sections,
             not_reached=[
-                *unmet(sections),
-                *beyond(row for section in sections for row in section.rows),
+                *describe_failed_claims(sections),
+                *describe_outliers(row for section in sections for row in section.rows),
                 *self.page.get("not_reached", ()),
             ],
             reads=reads,
         )
 
-    def _shown(self, table: Table, place: Place) -> list[Section]:
+    def _build_sections(self, table: Table, place: Selection) -> list[Section]:
         """Build the section. Return nothing if no run has its values, unless `always` is set."""
-        section = self._section(table, place)
-        judged = any(claim.found != NO_FIGURES for claim in section.claims)
-        return [section] if judged or table.get("always") else filled([section])
+        section = self._build_section(table, place)
+        judged = any(claim.found != NO_METRICS for claim in section.claims)
+        return [section] if judged or table.get("always") else drop_empty_sections([section])
 
-    def _section(self, table: Table, place: Place) -> Section:
+    def _build_section(self, table: Table, place: Selection) -> Section:
         table = {**self.page.get("template", {}).get(table.get("template"), {}), **table}
-        place = place.at(table.get("where", {}))
+        place = place.narrow(table.get("where", {}))
         figures = table.get("figure", ())
         claims = [
-            self._claim(one, at)
+            self._build_claim(one, at)
             for one in table.get("claim", ())
-            for at in self.each(one, place)
+            for at in self.expand_each(one, place)
             if all(at.names.get(name) in given for name, given in one.get("only", {}).items())
         ]
-        said, reads = self._said(table.get("say", ()), place)
+        said, reads = self._build_sentences(table.get("say", ()), place)
         tallied = [one for one in figures if not one.get("aside")]
-        rows_tallied = list(self._rows(tallied, place))
+        rows_tallied = list(self._build_rows(tallied, place))
         if any(row.paper is not None for row in rows_tallied):
-            said.append(f"{tally(rows_tallied).capitalize()}.")
-            reads = (*reads, *self._reads(tallied, place))
-        columns, lines = self._columns(table.get("columns"), place)
+            said.append(f"{describe_deviations(rows_tallied).capitalize()}.")
+            reads = (*reads, *self._collect_quantities(tallied, place))
+        columns, lines = self._build_table(table.get("columns"), place)
         return Section(
-            _capital(place.text(table["title"])),
+            _capitalize(place.format_text(table["title"])),
             " ".join(said),
-            list(self._rows(figures, place)),
-            [plot for one in table.get("plot", ()) for plot in self._plots(one, place)],
+            list(self._build_rows(figures, place)),
+            [plot for one in table.get("plot", ()) for plot in self._build_plots(one, place)],
             columns,
             lines,
-            place.text(table.get("about", "")),
+            place.format_text(table.get("about", "")),
             tuple(dict.fromkeys(reads)),
             claims,
         )
 
-    def each(self, table: Table, place: Place) -> list[Place]:
+    def expand_each(self, table: Table, place: Selection) -> list[Selection]:
         """Return the selection for each entry of a table's `each`, or the selection itself.
 
         `each` is a list of entries, or names lists of the page. `leave_out` removes entries.
@@ -219,31 +236,31 @@ class Builder:
         lists = (self.page["each"][one] if isinstance(one, str) else [one] for one in given)
         left_out = table.get("leave_out", {}).items()
         return [
-            place.named(entry)
+            place.narrow_to_entry(entry)
             for entry in itertools.chain(*lists)
             if not any(entry.get(name) in values for name, values in left_out)
         ]
 
     # -- measures --------------------------------------------------------------------------------
 
-    def measure(self, measure: Table, place: Place) -> float | None:
+    def evaluate(self, measure: Table, place: Selection) -> float | None:
         """Return the value of a measure (None: no run has it)."""
-        place = self._picked(measure, place)
-        kind = _kind(measure)
+        place = self._narrow_to_measure(measure, place)
+        kind = _find_kind(measure)
         if kind == "quotient":
-            above, below = (self.measure(one, place) for one in measure[kind])
+            above, below = (self.evaluate(one, place) for one in measure[kind])
             return above / below if above is not None and below else None
-        if kind in OF_ONE:
-            value = self.measure(measure[kind], place)
-            return None if value is None else OF_ONE[kind](value)
+        if kind in UNARY:
+            value = self.evaluate(measure[kind], place)
+            return None if value is None else UNARY[kind](value)
         if kind == "fold":
-            axis, left_out = place.fill(measure["by"]), measure.get("but", ())
-            points = self._along(measure["of"], place, axis)
+            axis, left_out = place.fill_names(measure["by"]), measure.get("but", ())
+            points = self._evaluate_along(measure["of"], place, axis)
             found = [value for point, value in points if point[axis] not in left_out]
-            return FOLDS[place.fill(measure["fold"])](found) if found else None
-        there, argument = self.results.of(**place.where), place.fill(measure[kind])
-        if kind in GROWTH:
-            return _growth(kind, there, measure, *argument)
+            return FOLDS[place.fill_names(measure["fold"])](found) if found else None
+        there, argument = self.results.select(**place.where), place.fill_names(measure[kind])
+        if kind in GROWTH_MEASURES:
+            return _fit_growth(kind, there, measure, *argument)
         if kind in ("most", "least"):
             values = there.values(argument)
             return FOLDS[kind](values) if values else None
@@ -251,66 +268,66 @@ class Builder:
         found_value: float | None = getattr(there, kind)(*names)
         return found_value
 
-    def _picked(self, measure: Table, place: Place) -> Place:
+    def _narrow_to_measure(self, measure: Table, place: Selection) -> Selection:
         """Return the selection with the conditions of a measure."""
         where = {k: v for k, v in place.where.items() if k not in measure.get("without", ())}
-        return Place({**where, **place.fill(measure.get("where", {}))}, place.names)
+        return Selection({**where, **place.fill_names(measure.get("where", {}))}, place.names)
 
-    def _along(
-        self, measure: Table, place: Place, axis: str | Sequence[str]
+    def _evaluate_along(
+        self, measure: Table, place: Selection, axis: str | Sequence[str]
     ) -> list[tuple[Table, float]]:
         """Return the measure at each value of one axis or several, without missing values."""
-        axes = [place.fill(one) for one in ([axis] if isinstance(axis, str) else axis)]
-        picked = self.results.of(**self._picked(measure, place).where)
-        points = [dict(zip(axes, values, strict=True)) for values in picked.points(axes)]
-        found = ((point, self.measure(measure, place.at(point))) for point in points)
+        axes = [place.fill_names(one) for one in ([axis] if isinstance(axis, str) else axis)]
+        picked = self.results.select(**self._narrow_to_measure(measure, place).where)
+        points = [dict(zip(axes, values, strict=True)) for values in picked.list_points(axes)]
+        found = ((point, self.evaluate(measure, place.narrow(point))) for point in points)
         return [(point, value) for point, value in found if value is not None]
 
     # -- parts of a section ------------------------------------------------------------------------
 
-    def _rows(self, tables: Sequence[Table], place: Place) -> Iterator[Row]:
+    def _build_rows(self, tables: Sequence[Table], place: Selection) -> Iterator[Row]:
         for table in tables:
-            for own in self.each(table, place):
-                for point, value in self._points(table, own):
-                    at = own.named({"where": point, "at": next(iter(point.values()), "")})
+            for own in self.expand_each(table, place):
+                for point, value in self._evaluate_points(table, own):
+                    at = own.narrow_to_entry({"where": point, "at": next(iter(point.values()), "")})
                     yield Row(
-                        at.text(table.get("place", "ours")),
-                        at.text(table["quantity"]),
-                        at.text(table.get("condition", "all runs")),
-                        self._published(table, at),
+                        at.format_text(table.get("place", "ours")),
+                        at.format_text(table["quantity"]),
+                        at.format_text(table.get("condition", "all runs")),
+                        self._find_published_value(table, at),
                         value,
-                        at.text(table.get("unit", "")),
-                        self.page.get("notes", {}).get(at.fill(table.get("published")), ""),
+                        at.format_text(table.get("unit", "")),
+                        self.page.get("notes", {}).get(at.fill_names(table.get("published")), ""),
                     )
 
-    def _points(self, table: Table, place: Place) -> list[tuple[Table, float]]:
+    def _evaluate_points(self, table: Table, place: Selection) -> list[tuple[Table, float]]:
         lowest, left_out = table.get("from", {}), table.get("but", {})
         return [
             (point, value)
-            for point, value in self._along(table["value"], place, table.get("by", ()))
+            for point, value in self._evaluate_along(table["value"], place, table.get("by", ()))
             if all(point[name] >= least for name, least in lowest.items())
             and not any(point[name] in values for name, values in left_out.items())
         ]
 
-    def _published(self, table: Table, place: Place) -> float | None:
+    def _find_published_value(self, table: Table, place: Selection) -> float | None:
         """Return the published value: a number, or a name in `[published]`."""
-        given = place.fill(table.get("published"))
+        given = place.fill_names(table.get("published"))
         if not isinstance(given, str):
             return None if given is None else float(given)
         found = self.page.get("published", {}).get(given)
         return None if found is None else float(found)
 
-    def _columns(
-        self, table: Table | None, place: Place
+    def _build_table(
+        self, table: Table | None, place: Selection
     ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         if table is None:
             return (), ()
         axes: list[str] = table["by"]
-        picked = self.results.of(**place.where)
+        picked = self.results.select(**place.where)
         lines = []
-        for values in picked.points(axes):
-            at = place.at(dict(zip(axes, values, strict=True)))
-            found = [(self.measure(one["value"], at), one) for one in table["column"]]
+        for values in picked.list_points(axes):
+            at = place.narrow(dict(zip(axes, values, strict=True)))
+            found = [(self.evaluate(one["value"], at), one) for one in table["column"]]
             cells = [
                 "-" if value is None else format_value(value, one.get("format", ",.3g"))
                 for value, one in found
@@ -324,52 +341,56 @@ class Builder:
         titles = [self.names.get(axis, axis) for axis in axes]
         return [*titles, *(column["title"] for column in table["column"])], lines
 
-    def _plots(self, table: Table, place: Place) -> Iterator[Plot]:
-        for own in self.each(table, place):
+    def _build_plots(self, table: Table, place: Selection) -> Iterator[Plot]:
+        for own in self.expand_each(table, place):
             series = [
                 line
                 for one in table["line"]
-                for at in self.each(one, own)
-                for line in self._lines(one, at)
+                for at in self.expand_each(one, own)
+                for line in self._build_lines(one, at)
             ]
             if table.get("y_log"):
-                series = [_above_zero(line) for line in series]
+                series = [_drop_nonpositive(line) for line in series]
             yield Plot(
-                own.text(table["key"]),
-                _capital(own.text(table["title"])),
-                own.text(table["x"]),
-                own.text(table["y"]),
+                own.format_text(table["key"]),
+                _capitalize(own.format_text(table["title"])),
+                own.format_text(table["x"]),
+                own.format_text(table["y"]),
                 [line for line in series if line.x],
-                own.text(table.get("caption", "")),
+                own.format_text(table.get("caption", "")),
                 table.get("x_log", False),
                 table.get("y_log", False),
             )
 
-    def _lines(self, table: Table, place: Place) -> Iterator[Series]:
-        axis = place.fill(table["over"])
+    def _build_lines(self, table: Table, place: Selection) -> Iterator[Series]:
+        axis = place.fill_names(table["over"])
         style = table.get("style", "line")
         if "series" in table:  # curve of each run
-            for run in self.results.where(**place.at(place.fill(table.get("where", {}))).where):
-                figures, (x, y) = self.results.figures(run), table["series"]
+            for run in self.results.find_runs(
+                **place.narrow(place.fill_names(table.get("where", {}))).where
+            ):
+                figures, (x, y) = self.results.get_metrics(run), table["series"]
                 if x in figures and y in figures:
                     names = {**place.names, **run.parameters}
                     yield Series(table["label"].format_map(names), figures[x], figures[y])
             return
-        where, by = place.at(place.fill(table.get("where", {}))), table.get("by")
-        values = self.results.places(by, **where.where) if by else [None]
+        where, by = place.narrow(place.fill_names(table.get("where", {}))), table.get("by")
+        values = self.results.list_parameter_values(by, **where.where) if by else [None]
         for value in values:
-            yield self._line(table, where.at({by: value}) if by else where, axis, style)
+            yield self._build_line(table, where.narrow({by: value}) if by else where, axis, style)
 
-    def _line(self, table: Table, place: Place, axis: str, style: str) -> Series:
+    def _build_line(self, table: Table, place: Selection, axis: str, style: str) -> Series:
         points = []
-        for point, value in self._along(table["value"], place, axis):
-            by_seed = self._along(table["value"], place.at(point), "seed")
-            points.append((float(point[axis]), value, deviation([one for _, one in by_seed])))
+        for point, value in self._evaluate_along(table["value"], place, axis):
+            by_seed = self._evaluate_along(table["value"], place.narrow(point), "seed")
+            points.append(
+                (float(point[axis]), value, standard_deviation([one for _, one in by_seed]))
+            )
         several = any(spread for _, _, spread in points)
-        paper = self._published(table, place)
-        at = place.fill(table.get("published_at"))
+        paper = self._find_published_value(table, place)
+        at = place.fill_names(table.get("published_at"))
         return Series(
-            place.text(table["label"]),
+            place.format_text(table["label"]),
             [x for x, _, _ in points],
             [y for _, y, _ in points],
             [spread for _, _, spread in points] if several else (),
@@ -377,46 +398,54 @@ class Builder:
             style,
         )
 
-    def _said(self, tables: Sequence[Table], place: Place) -> tuple[list[str], tuple[str, ...]]:
+    def _build_sentences(
+        self, tables: Sequence[Table], place: Selection
+    ) -> tuple[list[str], tuple[str, ...]]:
         """Return sentences, each with an introduction and labelled values, and their quantities."""
         sentences, reads = [], list[str]()
         for table in tables:
             words = []
-            for own in self.each(table, place):
-                found = self._along(table["value"], own, table.get("by", ()))
+            for own in self.expand_each(table, place):
+                found = self._evaluate_along(table["value"], own, table.get("by", ()))
                 if found:
-                    words.append(f"{own.text(table['label'])} {_ends(found, table, self.names)}")
+                    words.append(
+                        f"{own.format_text(table['label'])} {_describe_ends(found, table, self.names)}"
+                    )
             if words:
-                sentences.append(f"{place.text(table['intro'])}: {listed(words)}.")
-                reads += self._reads([table], place)
+                sentences.append(f"{place.format_text(table['intro'])}: {join_words(words)}.")
+                reads += self._collect_quantities([table], place)
         return sentences, tuple(dict.fromkeys(reads))
 
-    def _reads(self, tables: Iterable[Table], place: Place) -> Iterator[str]:
+    def _collect_quantities(self, tables: Iterable[Table], place: Selection) -> Iterator[str]:
         for table in tables:
-            for own in self.each(table, place):
-                yield from _read(table["value"], own)
+            for own in self.expand_each(table, place):
+                yield from _list_quantities(table["value"], own)
 
     # -- claims ------------------------------------------------------------------------------------
 
-    def _claim(self, table: Table, place: Place) -> Claim:
+    def _build_claim(self, table: Table, place: Selection) -> Claim:
         measures = table.get("compare") or [table["value"]]
-        answer = self._tested(table, place) if "holds" in table else self._compared(table, place)
-        found, holds = answer or (NO_FIGURES, None)
-        reads = tuple(dict.fromkeys(name for one in measures for name in _read(one, place)))
+        answer = (
+            self._test_claim(table, place) if "holds" in table else self._test_order(table, place)
+        )
+        found, holds = answer or (NO_METRICS, None)
+        reads = tuple(
+            dict.fromkeys(name for one in measures for name in _list_quantities(one, place))
+        )
         return Claim(
-            place.text(table["statement"]), place.text(table.get("place", "ours")), found, holds,
+            place.format_text(table["statement"]), place.format_text(table.get("place", "ours")), found, holds,
             reads,
         )  # fmt: skip
 
-    def _tested(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
+    def _test_claim(self, table: Table, place: Selection) -> tuple[str, bool | None] | None:
         test: Table = table["holds"]
         if "power_between" in test:
-            return self._power(table, place)
-        points = self._points(table, place)
+            return self._test_power(table, place)
+        points = self._evaluate_points(table, place)
         if not points:
             return None
         values = [value for _, value in points]
-        said = _values_said(points, table, self.names)
+        said = _describe_values(points, table, self.names)
         if "rising" in test:
             if len(points) < 2:
                 return said, None
@@ -424,30 +453,37 @@ class Builder:
             rises = (a < b if strictly else a <= b + slack for a, b in itertools.pairwise(values))
             return said, all(rises)
         if test.keys() & {"within", "reaches"}:
-            return self._near(table, place, points, said)
+            return self._test_distance(table, place, points, said)
         return said, _passes(values, test)
 
-    def _near(
+    def _test_distance(
         self,
         table: Table,
-        place: Place,
+        place: Selection,
         points: Sequence[tuple[Mapping[str, Any], float]],
-        said: str,
+        text: str,
     ) -> tuple[str, bool | None] | None:
-        pairs = [(value, self._published(table, place.at(point))) for point, value in points]
+        pairs = [
+            (value, self._find_published_value(table, place.narrow(point)))
+            for point, value in points
+        ]
         rows = [Row("", "", "", paper, value) for value, paper in pairs if paper is not None]
         if not rows:
             return None
         test, ratios = table["holds"], [row.ratio or 0.0 for row in rows]
-        told = f"{said}: {listed([f'{ratio:.2f}' for ratio in ratios])} times the published values"
+        told = (
+            f"{text}: {join_words([f'{ratio:.2f}' for ratio in ratios])} times the published values"
+        )
         if "reaches" in test:
             return told, all(ratio >= test["reaches"] for ratio in ratios)
-        return told, within(rows, test["within"]) == len(rows)
+        return told, count_within(rows, test["within"]) == len(rows)
 
-    def _power(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
+    def _test_power(self, table: Table, place: Selection) -> tuple[str, bool | None] | None:
         """Compare the 95 % interval of a power of growth with two limits."""
-        quantity, axis = place.fill(table["value"]["power"])
-        there = self.results.of(**place.at(place.fill(table["value"].get("where", {}))).where)
+        quantity, axis = place.fill_names(table["value"]["power"])
+        there = self.results.select(
+            **place.narrow(place.fill_names(table["value"].get("where", {}))).where
+        )
         low, high = table["holds"]["power_between"]
         line, power = there.line("", quantity, axis), there.power(quantity, axis)
         if power is None:
@@ -462,7 +498,7 @@ class Builder:
             return said, True
         return said, None if interval[0] <= high and low <= interval[1] else False
 
-    def _compared(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
+    def _test_order(self, table: Table, place: Selection) -> tuple[str, bool | None] | None:
         """Test that values rise at every point of the axes `by`.
 
         The values are those of the measures `compare`, or of one measure over the axis
@@ -470,59 +506,63 @@ class Builder:
         """
         strictly, kept, broken = table.get("strictly", "compare_over" in table), 0, []
         first = table["compare"][0] if "compare" in table else table["value"]
-        for point, _ in self._along(first, place, table.get("by", ())):
-            at = place.at(point)
+        for point, _ in self._evaluate_along(first, place, table.get("by", ())):
+            at = place.narrow(point)
             if "compare" in table:
-                values = [self.measure(one, at) for one in table["compare"]]
+                values = [self.evaluate(one, at) for one in table["compare"]]
             else:
-                values = [value for _, value in self._along(first, at, table["compare_over"])]
+                values = [
+                    value for _, value in self._evaluate_along(first, at, table["compare_over"])
+                ]
             known = [value for value in values if value is not None]
             if len(known) < max(2, len(values)):
                 continue
             if all(a < b or (a == b and not strictly) for a, b in itertools.pairwise(known)):
                 kept += 1
             else:
-                broken.append(_point(point, self.names))
+                broken.append(_describe_point(point, self.names))
         if not kept and not broken:
             return None
         said = f"so in {kept} of {counted(kept + len(broken), 'case')}"
         if broken and table.get("by"):
-            said += f", not at {'; '.join(broken[:LISTED])}"
-            said += f" and {len(broken) - LISTED} more" if len(broken) > LISTED else ""
+            said += f", not at {'; '.join(broken[:MAX_LISTED])}"
+            said += f" and {len(broken) - MAX_LISTED} more" if len(broken) > MAX_LISTED else ""
         return said, not broken
 
 
-def _growth(how: str, there: Results, measure: Table, quantity: str, axis: str) -> float | None:
+def _fit_growth(
+    kind: str, there: Results, measure: Table, quantity: str, axis: str
+) -> float | None:
     low, high = measure.get("from", -math.inf), measure.get("to", math.inf)
-    if how == "power":
+    if kind == "power":
         return there.power(quantity, axis)
     points = [p for p in there.line("", quantity, axis).points if low <= p[0] <= high]
-    if len(points) < (3 if how == "fit" else 2):
+    if len(points) < (3 if kind == "fit" else 2):
         return None
     x, y = zip(*points, strict=True)
-    if how == "slope":
+    if kind == "slope":
         return statistics.linear_regression(x, y).slope
     return statistics.correlation(x, y) ** 2 if len(set(y)) > 1 else None
 
 
-def _kind(measure: Table) -> str:
-    return next(name for name in (*COMPOSITE, *SIMPLE) if name in measure)
+def _find_kind(measure: Table) -> str:
+    return next(name for name in (*COMPOSITE_MEASURES, *SIMPLE_MEASURES) if name in measure)
 
 
-def _read(measure: Table, place: Place) -> Iterator[str]:
+def _list_quantities(measure: Table, place: Selection) -> Iterator[str]:
     """Yield the quantities of a measure. Unknown names become `*`."""
-    kind = _kind(measure)
-    if kind in COMPOSITE:
+    kind = _find_kind(measure)
+    if kind in COMPOSITE_MEASURES:
         inner = measure["of"] if kind == "fold" else measure[kind]
         for one in inner if kind == "quotient" else [inner]:
-            yield from _read(one, place)
+            yield from _list_quantities(one, place)
     else:
-        argument = Place({}, _Any(place.names)).fill(measure[kind])
+        argument = Selection({}, _WildcardNames(place.names)).fill_names(measure[kind])
         names = argument if isinstance(argument, list) else [argument]
-        yield from names[:1] if kind in GROWTH else names
+        yield from names[:1] if kind in GROWTH_MEASURES else names
 
 
-class _Any(dict[str, Any]):
+class _WildcardNames(dict[str, Any]):
     def __missing__(self, name: str) -> str:
         return "*"
 
@@ -542,8 +582,10 @@ def check_page(page: Table) -> None:
 
 def _check_table(kind: str, table: Table) -> None:
     _check_keys(kind, table)
-    if NEEDED.get(kind) not in (None, *table):
-        raise LocalError(f"page: {kind} {table.get('key', '')!r} needs the table {NEEDED[kind]!r}")
+    if REQUIRED_PARTS.get(kind) not in (None, *table):
+        raise LocalError(
+            f"page: {kind} {table.get('key', '')!r} needs the table {REQUIRED_PARTS[kind]!r}"
+        )
     for part in PARTS.get(kind, ()):
         inner = table.get(part, ())
         for one in [inner] if isinstance(inner, Mapping) else inner:
@@ -562,25 +604,25 @@ def _check_claim(claim: Table) -> None:
             f"page, claim {claim['statement']!r}: set one of holds, compare and compare_over"
         )
     test = claim.get("holds", {})
-    allowed = (*LIMITS, SOME_BELOW, *ALONE)
+    allowed = (*LIMITS, SOME_BELOW, *EXCLUSIVE_TESTS)
     if ("holds" in claim and not test) or test.keys() - set(allowed) or (
-        len(test) > 1 and test.keys() & set(ALONE)
+        len(test) > 1 and test.keys() & set(EXCLUSIVE_TESTS)
     ):  # fmt: skip
         raise LocalError(
             f"page, claim {claim['statement']!r}: invalid holds = {dict(test)!r}; choose from "
-            f"{', '.join(allowed)} (the last {len(ALONE)} exclude all others)"
+            f"{', '.join(allowed)} (the last {len(EXCLUSIVE_TESTS)} exclude all others)"
         )
 
 
 def _check_measure(measure: Table) -> None:
-    kinds = [name for name in (*SIMPLE, *COMPOSITE) if name in measure]
+    kinds = [name for name in (*SIMPLE_MEASURES, *COMPOSITE_MEASURES) if name in measure]
     if len(kinds) != 1:
-        known = ", ".join((*SIMPLE, *COMPOSITE))
+        known = ", ".join((*SIMPLE_MEASURES, *COMPOSITE_MEASURES))
         raise LocalError(f"page: unknown measure {dict(measure)!r}; choose from {known}")
     (kind,) = kinds
-    _check_keys(f"measure {kind}", measure, (kind, "where", "without", *MORE.get(kind, ())))
+    _check_keys(f"measure {kind}", measure, (kind, "where", "without", *EXTRA_KEYS.get(kind, ())))
     inner = measure["of"] if kind == "fold" else measure[kind]
-    for one in inner if kind == "quotient" else [inner] if kind in COMPOSITE else []:
+    for one in inner if kind == "quotient" else [inner] if kind in COMPOSITE_MEASURES else []:
         _check_measure(one)
 
 
@@ -592,7 +634,7 @@ def _check_keys(kind: str, table: Table, allowed: Sequence[str] = ()) -> None:
         )
 
 
-def _values_said(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
+def _describe_values(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
     """Return the values with their points, or their range if there are many."""
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
@@ -602,13 +644,15 @@ def _values_said(points: Sequence[tuple[Table, float]], table: Table, names: Tab
         return f"{low}{unit}"
     if low == high:
         return f"{low}{unit} in {counted(len(points), 'case')}"
-    if len(points) <= LISTED:
-        words = [f"{format_value(value, form)} ({_point(at, names)})" for at, value in points]
-        return f"{listed(words)}{unit}"
+    if len(points) <= MAX_LISTED:
+        words = [
+            f"{format_value(value, form)} ({_describe_point(at, names)})" for at, value in points
+        ]
+        return f"{join_words(words)}{unit}"
     return f"{low} to {high}{unit} in {counted(len(points), 'case')}"
 
 
-def _ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
+def _describe_ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
     """Return the value, or the first and last value over the axis."""
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
@@ -617,17 +661,17 @@ def _ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> 
         (first, low), (last, high) = (pick(points, key=lambda one: one[1]) for pick in (min, max))
     low_said, high_said = format_value(low, form), format_value(high, form)
     if len(points) == 1:
-        return f"{low_said}{unit}" + (f" ({_point(first, names)})" if first else "")
+        return f"{low_said}{unit}" + (f" ({_describe_point(first, names)})" if first else "")
     if low_said == high_said and table.get("extremes"):
         return f"{low_said}{unit} everywhere"
-    return f"{low_said} ({_point(first, names)}) to {high_said}{unit} ({_point(last, names)})"
+    return f"{low_said} ({_describe_point(first, names)}) to {high_said}{unit} ({_describe_point(last, names)})"
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _point(point: Table, names: Table) -> str:
+def _describe_point(point: Table, names: Table) -> str:
     """Return the values of a point. Numbers get the name of their axis."""
     return ", ".join(
         value if isinstance(value, str) else f"{names.get(name, name)} {format_value(value, '')}"
@@ -646,7 +690,7 @@ def format_value(value: Any, form: str) -> str:
     return format(value, form or (",g" if isinstance(value, float) else ","))
 
 
-def _above_zero(line: Series) -> Series:
+def _drop_nonpositive(line: Series) -> Series:
     """Return the line without points that a logarithmic axis cannot show."""
     kept = [at for at, value in enumerate(line.y) if value > 0]
     return line._replace(

@@ -34,7 +34,7 @@ def load(name: str) -> Study:
             "FILE.py:STUDY or package.module:STUDY"
         )
     if name not in STUDIES:
-        module = _reachable(module)
+        module = _make_importable(module)
     try:
         found = getattr(importlib.import_module(module), constant, None)
     except ModuleNotFoundError as error:
@@ -49,7 +49,7 @@ def load(name: str) -> Study:
     return found
 
 
-def _reachable(module: str) -> str:
+def _make_importable(module: str) -> str:
     """Make a module of the user importable here and in workers. Return its name.
 
     Raises InputError for a missing file.

@@ -38,7 +38,7 @@ class Run(NamedTuple):
             "parameters": self.parameters,
         }
 
-    def load_scenario(self) -> Scenario:
+    def load_config(self) -> Scenario:
         """Return the configuration. Raises ConfigError."""
         from antecede.lab.simulate.config import scenario_from
 
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
     def to_text(self) -> str:
         """Return the run as one line of JSON, the same for the same values."""
-        return plain_text({"key": self.key, "cost_s": self.cost_s, **self.task})
+        return canonical_json({"key": self.key, "cost_s": self.cost_s, **self.task})
 
     @classmethod
     def from_text(cls, text: str) -> Run:
@@ -55,9 +55,9 @@ class Run(NamedTuple):
 
     def digest(self) -> str:
         """Return the digest of `task`, under which results are stored."""
-        return hashlib.sha256(plain_text(self.task).encode()).hexdigest()[:32]
+        return hashlib.sha256(canonical_json(self.task).encode()).hexdigest()[:32]
 
 
-def plain_text(value: object) -> str:
+def canonical_json(value: object) -> str:
     """Return JSON that is equal for equal values. Raises TypeError, ValueError."""
     return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))

@@ -28,7 +28,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from antecede.errors import InputError
-from antecede.lab.reproductions.framework.runs import Run, plain_text
+from antecede.lab.reproductions.framework.runs import Run, canonical_json
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -55,39 +55,43 @@ class Store:
 
     def __init__(self, folder: Path, code: str, any_code: bool = False) -> None:
         self.folder, self.code, self.any_code = folder, code, any_code
-        self.parts = folder / "results"
-        self.whole = self.parts / "results.parquet"
-        self.earlier = folder / "earlier" / "earlier.parquet"
+        self.parts_folder = folder / "results"
+        self.complete_file = self.parts_folder / "results.parquet"
+        self.earlier_file = folder / "earlier" / "earlier.parquet"
         self.unreadable: list[Path] = []
         """Renamed files that are not valid Parquet files of a store."""
         self.stale: set[str] = set()
         """Digests of runs with results of other code, used or not."""
         self._tables: dict[str, pyarrow.Table] = {}
-        self._number = 0
+        self._next_part = 0
 
     def read(self) -> None:
         """Read stored results; those of other code only with `any_code`."""
-        files = [self.whole, *sorted(self.parts.glob("part-*.parquet")), self.earlier]
+        files = [
+            self.complete_file,
+            *sorted(self.parts_folder.glob("part-*.parquet")),
+            self.earlier_file,
+        ]
         for path in filter(Path.is_file, files):
             if path.stem.startswith("part-") and path.stem[5:].isdigit():
-                self._number = max(self._number, int(path.stem[5:]) + 1)
-            table = self._read(path)
+                self._next_part = max(self._next_part, int(path.stem[5:]) + 1)
+            table = self._read_file(path)
             if table is not None:
                 same = pc.equal(table["code"], self.code)
-                self.stale.update(texts(table.filter(pc.invert(same)), "digest"))
-                self._take(table if self.any_code else table.filter(same))
+                self.stale.update(read_texts(table.filter(pc.invert(same)), "digest"))
+                self._index_rows(table if self.any_code else table.filter(same))
         if not self.any_code:
             self.stale -= self._tables.keys()
 
-    def done(self, runs: Iterable[Run]) -> list[Run]:
+    def find_done(self, runs: Iterable[Run]) -> list[Run]:
         """Return those of the runs that have results."""
         return [run for run in runs if run.digest() in self._tables]
 
     def append(self, outcomes: pyarrow.Table, runs: Mapping[str, Run]) -> None:
         """Write outcomes (rows of `execute.SCHEMA`, `runs` by key) to the disk."""
-        keys: list[str] = texts(outcomes, "run")
+        keys: list[str] = read_texts(outcomes, "run")
         chosen = [runs[key] for key in keys]
-        tasks = {key: plain_text(runs[key].task) for key in dict.fromkeys(keys)}
+        tasks = {key: canonical_json(runs[key].task) for key in dict.fromkeys(keys)}
         digests = {key: runs[key].digest() for key in tasks}
         table = pa.table(
             {
@@ -103,11 +107,11 @@ class Store:
             },
             schema=SCHEMA,
         )
-        _write(table, self.parts / f"part-{self._number:06}.parquet")
-        self._number += 1
-        self._take(table)
+        _write_file(table, self.parts_folder / f"part-{self._next_part:06}.parquet")
+        self._next_part += 1
+        self._index_rows(table)
 
-    def table(self, runs: Sequence[Run]) -> pyarrow.Table:
+    def collect_rows(self, runs: Sequence[Run]) -> pyarrow.Table:
         """Return the results of these runs, in their order, quantities by name."""
         found = [self._tables.get(run.digest()) for run in runs]
         named = [
@@ -123,14 +127,14 @@ class Store:
         own = {run.digest() for run in runs}
         others = [self._tables[digest] for digest in sorted(self._tables.keys() - own)]
         if others:
-            _write(pa.concat_tables(others), self.earlier)
-        _write(self.table(runs), self.whole)
-        for path in self.parts.glob("part-*.parquet"):
+            _write_file(pa.concat_tables(others), self.earlier_file)
+        _write_file(self.collect_rows(runs), self.complete_file)
+        for path in self.parts_folder.glob("part-*.parquet"):
             path.unlink()
         if not others:
-            self.earlier.unlink(missing_ok=True)
+            self.earlier_file.unlink(missing_ok=True)
 
-    def _read(self, path: Path) -> pyarrow.Table | None:
+    def _read_file(self, path: Path) -> pyarrow.Table | None:
         try:
             table: pyarrow.Table | None = pq.read_table(str(path))
         except (pa.ArrowException, OSError):  # OSError: corrupt contents
@@ -142,8 +146,8 @@ class Store:
         self.unreadable.append(aside)
         return None
 
-    def _take(self, table: pyarrow.Table) -> None:
-        digests = texts(table, "digest")
+    def _index_rows(self, table: pyarrow.Table) -> None:
+        digests = read_texts(table, "digest")
         begin = 0
         for end in range(1, len(digests) + 1):
             if end == len(digests) or digests[end] != digests[begin]:
@@ -152,7 +156,7 @@ class Store:
 
 
 @contextmanager
-def opened(
+def open_store(
     folder: Path, code: str, *, fresh: bool = False, any_code: bool = False
 ) -> Iterator[Store]:
     """Yield the store of a folder, created if needed. `fresh`: delete its results first.
@@ -161,16 +165,16 @@ def opened(
     """
     store = Store(folder, code, any_code)
     try:
-        store.parts.mkdir(parents=True, exist_ok=True)
+        store.parts_folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
     except OSError as error:
         raise InputError(
             f"cannot write results here: {error.strerror}", path=str(folder)
         ) from error
     with lock:
-        _hold(lock.fileno(), folder)
+        _lock_file(lock.fileno(), folder)
         if fresh:
-            for path in (*store.parts.glob("*.parquet"), store.earlier):
+            for path in (*store.parts_folder.glob("*.parquet"), store.earlier_file):
                 path.unlink(missing_ok=True)
         for draft in folder.glob("*/.*.draft"):
             draft.unlink()
@@ -178,7 +182,7 @@ def opened(
         yield store
 
 
-def _hold(file: int, folder: Path) -> None:
+def _lock_file(file: int, folder: Path) -> None:
     """Lock a file until it is closed. Raises InputError."""
     try:
         import fcntl
@@ -192,7 +196,7 @@ def _hold(file: int, folder: Path) -> None:
         ) from error
 
 
-def _write(table: pyarrow.Table, path: Path) -> None:
+def _write_file(table: pyarrow.Table, path: Path) -> None:
     """Write a file atomically, flushed to the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
@@ -210,7 +214,7 @@ def _write(table: pyarrow.Table, path: Path) -> None:
         ) from error
 
 
-def texts(table: pyarrow.Table, name: str) -> list[str]:
+def read_texts(table: pyarrow.Table, name: str) -> list[str]:
     """Return a column of strings."""
     column: Any = table[name]
     return list(column.to_pylist())

@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from antecede.errors import LocalError
 from antecede.lab.report import Findings
-from antecede.lab.reproductions.framework.runs import Run, plain_text
+from antecede.lab.reproductions.framework.runs import Run, canonical_json
 from antecede.lab.simulate.config import Scenario
 
 if TYPE_CHECKING:
     from antecede.lab.reproductions.framework.results import Results
 
-Figures: TypeAlias = Mapping[str, float | Sequence[float] | npt.NDArray[Any]]
+Metrics: TypeAlias = Mapping[str, float | Sequence[float] | npt.NDArray[Any]]
 """Metrics of a run: quantity -> number, or sequence of numbers (one per sample)."""
 
 COST = "cost."
@@ -44,7 +44,7 @@ class Study:
     """Paper and section, or a note that the evaluation is ours."""
     runs: Callable[[bool], Sequence[Run]]
     """(quick) -> all runs, with unique keys and tasks. Quick: under a minute on two cores."""
-    execute: Callable[[Run], Figures]
+    execute: Callable[[Run], Metrics]
     """Run -> metrics, from the run alone: no globals, files, clocks, random numbers. Errors are
     reported with the run."""
     findings: Callable[[Results, bool], Findings]
@@ -56,7 +56,7 @@ class Study:
     """Paths of real traces -> study that includes them (None: unsupported)."""
 
 
-def simulation(
+def make_simulation_run(
     key: str,
     scenario: Scenario,
     seed: int,
@@ -70,20 +70,20 @@ def simulation(
     trace. Raises InputError for an unreadable file.
     """
     from antecede.lab.check import is_file_target
-    from antecede.lab.reproductions.framework.user_files import files_of
+    from antecede.lab.reproductions.framework.user_files import digest_user_files
     from antecede.lab.simulate.config import scenario_mapping
 
     values = scenario_mapping(scenario)
     if is_file_target(scenario.protocol):  # workers may have another working folder
         file, _, name = scenario.protocol.rpartition(":")
         values["protocol"]["name"] = f"{Path(file).absolute()}:{name}"
-    files = files_of(scenario)
+    files = digest_user_files(scenario)
     return Run(
         key, seed, cost_s, kind, values, {**parameters, **({"files": files} if files else {})}
     )
 
 
-def each_seed(
+def make_seed_runs(
     seeds: Iterable[int],
     key: str,
     scenario: Scenario,
@@ -93,10 +93,10 @@ def each_seed(
 ) -> Iterator[Run]:
     """Yield the run of a configuration for each seed. The key ends in the seed."""
     for seed in seeds:
-        yield simulation(f"{key}/seed {seed}", scenario, seed, cost_s, kind, **parameters)
+        yield make_simulation_run(f"{key}/seed {seed}", scenario, seed, cost_s, kind, **parameters)
 
 
-def simulated(run: Run) -> Figures:
+def simulate_run(run: Run) -> Metrics:
     """Simulate a run. Return its metrics, and `undelivered` also at 0.
 
     Raises InputError if a file of the user has changed since the run was listed.
@@ -104,7 +104,7 @@ def simulated(run: Run) -> Figures:
     from antecede.lab.reproductions.framework.user_files import check_files
     from antecede.lab.simulate import simulate
 
-    scenario = run.load_scenario()
+    scenario = run.load_config()
     check_files(scenario, run.parameters.get("files", {}))
     return {"undelivered": 0.0, **simulate(scenario, run.seed).figures}
 
@@ -116,7 +116,7 @@ def checked(runs: Iterable[Run]) -> list[Run]:
     for run in runs:
         try:
             read = Run.from_text(run.to_text())
-            task = plain_text(run.task)
+            task = canonical_json(run.task)
         except (TypeError, ValueError) as error:
             raise LocalError(f"run {run.key!r}: a value is not plain JSON: {error}") from error
         if run.key in found:

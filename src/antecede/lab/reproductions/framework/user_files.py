@@ -15,7 +15,7 @@ from antecede.lab.check import is_file_target, load_class
 from antecede.lab.simulate.config import Scenario
 
 
-def files_of(scenario: Scenario) -> dict[str, str]:
+def digest_user_files(scenario: Scenario) -> dict[str, str]:
     """Return name -> digest: of a protocol's file with imported modules of its folder, and of a
     trace.
 
@@ -25,15 +25,15 @@ def files_of(scenario: Scenario) -> dict[str, str]:
     if is_file_target(scenario.protocol):
         made = load_class(scenario.protocol)
         file = Path(scenario.protocol.rpartition(":")[0]).resolve()
-        found += sorted({file, *imported_beside([made.__module__]).values()})
+        found += sorted({file, *find_imported_modules([made.__module__]).values()})
     if scenario.workload.kind == "replay":
         found.append(Path(scenario.workload.path or ""))
-    return {path.name: file_digest(path) for path in found}
+    return {path.name: compute_file_digest(path) for path in found}
 
 
 def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
     """Raise InputError if a file has changed since its digest was taken."""
-    now = files_of(scenario)
+    now = digest_user_files(scenario)
     for name, digest in expected.items():
         if now.get(name, digest) != digest:
             raise InputError(
@@ -41,7 +41,7 @@ def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
             )
 
 
-def imported_beside(names: Iterable[str]) -> dict[str, Path]:
+def find_imported_modules(names: Iterable[str]) -> dict[str, Path]:
     """Return name -> file: these modules, and modules of their folders that they import."""
     found: dict[str, Path] = {}
     waiting, own = list(names), Path(antecede.__file__).resolve().parent
@@ -55,14 +55,14 @@ def imported_beside(names: Iterable[str]) -> dict[str, Path]:
             continue
         found[name] = Path(place).resolve()
         folder = found[name].parent
-        for other in _imports(found[name], getattr(module, "__package__", None) or ""):
+        for other in _find_imports(found[name], getattr(module, "__package__", None) or ""):
             near = getattr(sys.modules.get(other), "__file__", None)
             if near and Path(near).resolve().is_relative_to(folder):
                 waiting.append(other)
     return found
 
 
-def _imports(file: Path, package: str) -> set[str]:
+def _find_imports(file: Path, package: str) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
@@ -74,7 +74,7 @@ def _imports(file: Path, package: str) -> set[str]:
     return found
 
 
-def file_digest(*paths: Path) -> str:
+def compute_file_digest(*paths: Path) -> str:
     """Return a digest of the contents of files. Raises InputError for an unreadable file."""
     digest = hashlib.sha256()
     for path in paths:

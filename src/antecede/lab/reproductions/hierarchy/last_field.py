@@ -16,14 +16,23 @@ import numpy as np
 from antecede.core.protocols import Transmit
 from antecede.core.protocols.hierarchical import Downward, Topology, hierarchical
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Figures
-from antecede.lab.simulate import US, Delay, Hierarchy, Stream, build_schedule, draws, key, picks
+from antecede.lab.reproductions.framework.study import Metrics
+from antecede.lab.simulate import (
+    US,
+    Delay,
+    Hierarchy,
+    Stream,
+    build_schedule,
+    draw_array,
+    make_key,
+    pick_array,
+)
 from antecede.lab.simulate.config import Scenario
 
 BLOCK = 1 << 16
 
 
-class Copy(NamedTuple):
+class QueuedEvent(NamedTuple):
     """Event: the arrival of a copy, or (without a message) a send."""
 
     time_us: int
@@ -32,48 +41,53 @@ class Copy(NamedTuple):
     message: Any = None
 
 
-def last_figures(run: Run) -> Figures:
+def measure_last_field(run: Run) -> Metrics:
     """Return `last.outside_bytes` and `last.inside_bytes`: bytes per internal message."""
-    scenario = run.load_scenario()
+    scenario = run.load_config()
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     warm_us = round(scenario.warm_s * US)
     outside, inside = [], []
-    for time_us, sender, message in _downward(scenario, topology, run.seed):
+    for time_us, sender, message in _simulate_downward(scenario, topology, run.seed):
         if time_us > warm_us:
             base, bits = message.dv
             span = bits.bit_length()
-            outside.append(_bytes(span))
-            inside.append(_bytes(_with_last(base, bits, message.last) if sender else span))
+            outside.append(_bits_to_bytes(span))
+            inside.append(
+                _bits_to_bytes(_span_with_last(base, bits, message.last) if sender else span)
+            )
     return {
         "last.outside_bytes": float(np.mean(outside)),
         "last.inside_bytes": float(np.mean(inside)),
     }
 
 
-def _with_last(base: int, bits: int, last: int) -> int:
+def _span_with_last(base: int, bits: int, last: int) -> int:
     positions = [base + 1, base + bits.bit_length()] if bits else []
     positions += [last] if last else []
     return max(positions) - min(positions) + 1 if positions else 0
 
 
-def _bytes(bits: int) -> int:
+def _bits_to_bytes(bits: int) -> int:
     return -(-bits // 8)
 
 
-def _downward(scenario: Scenario, of: Hierarchy, seed: int) -> Iterator[tuple[int, int, Downward]]:
+def _simulate_downward(
+    scenario: Scenario, topology: Hierarchy, seed: int
+) -> Iterator[tuple[int, int, Downward]]:
     """Yield (time, sender, message) of the super peer's messages into its group.
 
     Sender 0 is the super peer.
     """
-    inside = of.groups[0]
+    inside = topology.groups[0]
     everybody = hierarchical(
-        Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, of.size))), ack_after=0
+        Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, topology.size))),
+        ack_after=0,
     )
-    delays = _delays(scenario.links.delay, seed)
+    delays = _draw_delays(scenario.links.delay, seed)
     sent = build_schedule(scenario, seed)
     queue = [
-        Copy(int(at), k, int(who))
+        QueuedEvent(int(at), k, int(who))
         for k, (at, who) in enumerate(zip(sent.time_us, sent.sender, strict=True))
     ]
     heapq.heapify(queue)
@@ -87,12 +101,16 @@ def _downward(scenario: Scenario, of: Hierarchy, seed: int) -> Iterator[tuple[in
                     yield now, effect.message.sender, effect.message
                 for to in effect.to:
                     number += 1
-                    heapq.heappush(queue, Copy(now + next(delays), number, to, effect.message))
+                    heapq.heappush(
+                        queue, QueuedEvent(now + next(delays), number, to, effect.message)
+                    )
 
 
-def _delays(delay: Delay, seed: int) -> Iterator[int]:
+def _draw_delays(delay: Delay, seed: int) -> Iterator[int]:
     quantiles, block = delay.quantiles(), 0
     while True:
         numbers = np.arange(block * BLOCK, (block + 1) * BLOCK)
-        yield from picks(quantiles, draws(key(seed, Stream.DELAY), numbers, 0)).tolist()
+        yield from pick_array(
+            quantiles, draw_array(make_key(seed, Stream.DELAY), numbers, 0)
+        ).tolist()
         block += 1

@@ -39,11 +39,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.lab.reproductions.semantic.workload import Load
-from antecede.lab.simulate import Ints, Network, Stream, draws, key
+from antecede.lab.reproductions.semantic.workload import MessageLoad
+from antecede.lab.simulate import Ints, Network, Stream, draw_array, make_key
 
 ORDERS = ("sb", "causal", "total")
-MOST_OBSERVERS = 32
+MAX_OBSERVERS = 32
 
 
 class Outcome(NamedTuple):
@@ -72,25 +72,25 @@ class Outcome(NamedTuple):
     without the sender's own message."""
 
 
-def orders(load: Load, network: Network, seed: int, warm_us: int = 0) -> Outcome:
+def compute_orders(load: MessageLoad, network: Network, seed: int, warm_us: int = 0) -> Outcome:
     """Compute when each order delivers the messages of a load."""
-    return Pass(load, network, observers_of(network.size, seed), warm_us).go()
+    return OrderSimulation(load, network, choose_observers(network.size, seed), warm_us).run()
 
 
-def observers_of(members: int, seed: int) -> Ints:
+def choose_observers(members: int, seed: int) -> Ints:
     """Return the members with a history, ascending: all, or a random sample."""
-    words = draws(key(seed, Stream.SAMPLE), np.arange(members))
-    return np.sort(np.argsort(words, kind="stable")[:MOST_OBSERVERS])
+    words = draw_array(make_key(seed, Stream.SAMPLE), np.arange(members))
+    return np.sort(np.argsort(words, kind="stable")[:MAX_OBSERVERS])
 
 
-class Pass:
+class OrderSimulation:
     """Computation over all messages in send order."""
 
-    def __init__(self, load: Load, network: Network, observers: Ints, warm_us: int) -> None:
+    def __init__(self, load: MessageLoad, network: Network, observers: Ints, warm_us: int) -> None:
         self.load, self.network, self.observers, self.warm_us = load, network, observers, warm_us
         self.size = network.size
         count = len(load.time_us)
-        self.place = np.full(count, -1, dtype=np.int64)
+        self.position = np.full(count, -1, dtype=np.int64)
         """By number (-1: not sent yet)."""
         self.number, self.sender, self.sent_us, self.past, self.immediate = (
             np.zeros(count, dtype=np.int64) for _ in range(5)
@@ -98,7 +98,7 @@ class Pass:
         self.parents: list[tuple[int, ...]] = []
         shape = (count, len(self.observers))
         self.arrived = np.zeros(shape, dtype=np.int64)
-        self.seen = {order: np.zeros(shape, dtype=np.int64) for order in ORDERS}
+        self.delivered = {order: np.zeros(shape, dtype=np.int64) for order in ORDERS}
         self.window = _Window(self.size)
         self.newest = np.zeros(self.size, dtype=np.int64)
         """By member: arrival of the last message sent so far."""
@@ -107,19 +107,19 @@ class Pass:
         self.copies = 0
         self.longer = {"causal": 0, "total": 0}
 
-    def go(self) -> Outcome:
+    def run(self) -> Outcome:
         """Send each message when it is due and its sender has its parents."""
-        due = list(zip(self.load.time_us.tolist(), range(len(self.place)), strict=True))
+        due = list(zip(self.load.time_us.tolist(), range(len(self.position)), strict=True))
         heapq.heapify(due)
         waiting: dict[int, list[int]] = {}
         now = 0
         while due:
             time_us, number = heapq.heappop(due)
-            missing = next((p for p in self._given(number) if self.place[p] < 0), None)
+            missing = next((p for p in self._list_parents(number) if self.position[p] < 0), None)
             if missing is not None:
                 waiting.setdefault(missing, []).append(number)
                 continue
-            ready = self._ready(number)
+            ready = self._find_ready_time(number)
             if ready > time_us:
                 heapq.heappush(due, (ready, number))
                 continue
@@ -134,7 +134,7 @@ class Pass:
             self.parents,
             self.observers,
             self.arrived,
-            self.seen,
+            self.delivered,
             {order: np.sort(np.concatenate(found)) for order, found in self.waits.items()},
             self.copies,
             self.longer,
@@ -144,43 +144,43 @@ class Pass:
 
     # -- parents of a message ------------------------------------------------------------------
 
-    def _given(self, number: int) -> tuple[int, ...]:
+    def _list_parents(self, number: int) -> tuple[int, ...]:
         return tuple(self.load.parents[number]) if self.load.parents is not None else ()
 
-    def _ready(self, number: int) -> int:
+    def _find_ready_time(self, number: int) -> int:
         """Return when the sender has all parents of a message."""
         me, ready = self.load.sender[number], 0
-        for parent in self._given(number):
-            at = int(self.place[parent])
+        for parent in self._list_parents(number):
+            at = int(self.position[parent])
             if at >= self.window.first and self.sender[at] != me:
                 ready = max(ready, int(self.window.causal[at - self.window.first, me]) + 1)
         return ready
 
-    def _answers(self, number: int, there: Ints, delivered: Ints) -> tuple[int, ...]:
+    def _choose_parents(self, number: int, there: Ints, delivered: Ints) -> tuple[int, ...]:
         """Return positions of the parents. `there`: positions of the sender's messages."""
         if self.load.parents is not None:
-            return tuple(int(self.place[parent]) for parent in self._given(number))
+            return tuple(int(self.position[parent]) for parent in self._list_parents(number))
         others = self.sender[there] != self.load.sender[number]
         lately = there[others][np.argsort(delivered[others], kind="stable")[-self.load.recent :]]
-        chosen = self.load.drawn(number, lately.tolist())
+        chosen = self.load.draw_parent(number, lately.tolist())
         return () if chosen is None else (chosen,)
 
     # -- one message ------------------------------------------------------------------------
 
     def _send(self, number: int, now: int) -> None:
         at, me, window = len(self.parents), int(self.load.sender[number]), self.window
-        window.make_room(at, now, 8 * self.load.recent)
+        window.free_rows(at, now, 8 * self.load.recent)
         first, rows = window.first, at - window.first
         mine = self.sender[first:at] == me
         delivered, covered = window.causal[:rows, me], window.covered[:rows, me]
         has = mine | (delivered < now)
         last = has & (covered >= now)
         there = np.flatnonzero(has)
-        self.place[number] = at
+        self.position[number] = at
         self.number[at], self.sender[at], self.sent_us[at] = number, me, now
         self.past[at], self.immediate[at] = first + len(there), int((last & ~mine).sum())
-        self.parents.append(self._answers(number, there + first, delivered[there]))
-        arrived = self.arrivals(number, me, now)
+        self.parents.append(self._choose_parents(number, there + first, delivered[there]))
+        arrived = self.draw_arrivals(number, me, now)
         dependencies = np.flatnonzero(last)
         causal = np.maximum(arrived, window.causal[dependencies].max(axis=0, initial=0))
         sb = arrived
@@ -192,19 +192,19 @@ class Pass:
         window.covered[rows, me] = _NEVER
         for dependency in dependencies:
             np.minimum(window.covered[dependency], causal, out=window.covered[dependency])
-        self._note(at, me, arrived, {"sb": sb, "causal": causal, "total": self.newest})
+        self._record(at, me, arrived, {"sb": sb, "causal": causal, "total": self.newest})
 
-    def arrivals(self, number: int, me: int, now: int) -> Ints:
+    def draw_arrivals(self, number: int, me: int, now: int) -> Ints:
         """Return arrivals of a message that is sent now [members]; for the sender, now."""
         others = [at for at in range(self.size) if at != me]
-        arrived = [copy.arrival_us for copy in self.network.message(number, now, me, others)]
+        arrived = [copy.arrival_us for copy in self.network.send_message(number, now, me, others)]
         return np.array([*arrived[:me], now, *arrived[me:]], dtype=np.int64)
 
-    def _note(self, at: int, me: int, arrived: Ints, found: dict[str, Ints]) -> None:
+    def _record(self, at: int, me: int, arrived: Ints, found: dict[str, Ints]) -> None:
         self.arrived[at] = arrived[self.observers]
         for order, delivered in found.items():
-            self.seen[order][at] = delivered[self.observers]
-            self.seen[order][at, self.observers == me] = self.sent_us[at]
+            self.delivered[order][at] = delivered[self.observers]
+            self.delivered[order][at, self.observers == me] = self.sent_us[at]
         if self.sent_us[at] < self.warm_us:
             return
         self.copies += self.size - 1
@@ -224,25 +224,25 @@ class _Window:
     """Rows of messages that may still delay another, by position from `first` on."""
 
     def __init__(self, size: int) -> None:
-        self.first, self.room = 0, 256
+        self.first, self.capacity = 0, 256
         self.causal, self.sb, self.covered = (
-            np.zeros((self.room, size), dtype=np.int64) for _ in range(3)
+            np.zeros((self.capacity, size), dtype=np.int64) for _ in range(3)
         )
 
-    def make_room(self, at: int, now: int, keep: int) -> None:
+    def free_rows(self, at: int, now: int, keep: int) -> None:
         """Drop rows that delay nothing if all rows are used. Grow if few can be dropped."""
         rows = at - self.first
-        if rows < self.room:
+        if rows < self.capacity:
             return
         # A covered message was delivered. Once covered everywhere, it delays nothing.
         over = self.covered[:rows].max(axis=1) < now
         going = min(rows if over.all() else int(np.argmin(over)), max(rows - keep, 0))
         self.first += going
         left = rows - going
-        grown = max(self.room, 2 * left)
+        grown = max(self.capacity, 2 * left)
         for name in ("causal", "sb", "covered"):
             old = getattr(self, name)
-            new = old if grown == self.room else np.zeros((grown, old.shape[1]), dtype=np.int64)
+            new = old if grown == self.capacity else np.zeros((grown, old.shape[1]), dtype=np.int64)
             new[:left] = old[going:rows].copy()
             setattr(self, name, new)
-        self.room = grown
+        self.capacity = grown

@@ -17,16 +17,16 @@ import pyarrow.parquet
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.lab.reproductions.framework.runs import plain_text
+from antecede.lab.reproductions.framework.runs import canonical_json
 from antecede.lab.reproductions.framework.summary import read_summary
-from antecede.lab.reproductions.sweeps.findings import source
-from antecede.lab.reproductions.sweeps.sweep import OVER, Sweep, settings
+from antecede.lab.reproductions.sweeps.findings import describe_source
+from antecede.lab.reproductions.sweeps.sweep import OVER, Sweep, iterate_settings
 
 pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
 pq: Any = pyarrow.parquet
 
 TABLE = "sweep.csv"
-SHOWN = (TABLE, "index.html", "summary.json")
+REPLACED_FILES = (TABLE, "index.html", "summary.json")
 """Files that a sweep replaces."""
 
 
@@ -35,10 +35,10 @@ def check_same_grid(sweep: Sweep, folder: Path) -> None:
 
     The same grid may continue, also with more values or seeds.
     """
-    there = [name for name in SHOWN if (folder / name).exists()]
+    there = [name for name in REPLACED_FILES if (folder / name).exists()]
     if not there:
         return
-    if what := _other_source(sweep, folder) or _lost_runs(sweep, folder):
+    if what := _describe_other_source(sweep, folder) or _describe_lost_runs(sweep, folder):
         files = " and ".join(name for name in there if name != "summary.json") or there[0]
         raise InputError(
             f"would replace {files}: {what}; name another folder or use --force",
@@ -46,7 +46,7 @@ def check_same_grid(sweep: Sweep, folder: Path) -> None:
         )
 
 
-def _other_source(sweep: Sweep, folder: Path) -> str:
+def _describe_other_source(sweep: Sweep, folder: Path) -> str:
     """Return a text if the folder belongs to another file, a study, or an unknown source."""
     try:
         found = read_summary(folder / "summary.json").source
@@ -55,16 +55,16 @@ def _other_source(sweep: Sweep, folder: Path) -> str:
             return ""
         absent = isinstance(error, FileNotFoundError)
         return "not written by a sweep" if absent else "summary.json is not readable"
-    return "" if found == source(sweep.path.name) else f"made from {found}"
+    return "" if found == describe_source(sweep.path.name) else f"made from {found}"
 
 
-def _lost_runs(sweep: Sweep, folder: Path) -> str:
+def _describe_lost_runs(sweep: Sweep, folder: Path) -> str:
     """Return a text on runs of the existing table that this grid does not have."""
     try:
         table = pq.read_table(str(folder / "results" / "results.parquet"), columns=["task"])
     except (pyarrow.ArrowException, OSError):  # the store reports unreadable files
         return ""
-    own = {_identity(setting, seed) for setting in settings(sweep) for seed in sweep.seeds}
+    own = {_make_key(setting, seed) for setting in iterate_settings(sweep) for seed in sweep.seeds}
     lost = []
     for text in pc.unique(table["task"]).to_pylist():
         task = json.loads(text)
@@ -73,7 +73,7 @@ def _lost_runs(sweep: Sweep, folder: Path) -> str:
             for key, value in task["parameters"].items()
             if key.startswith(OVER)
         }
-        if _identity(over, task["seed"]) not in own:
+        if _make_key(over, task["seed"]) not in own:
             lost.append(" ".join(f"{key}={value}" for key, value in over.items()))
             lost[-1] += f" seed {task['seed']}"
     if not lost:
@@ -82,6 +82,6 @@ def _lost_runs(sweep: Sweep, folder: Path) -> str:
     return f"made from another grid, with {lost[0]}{more} that this one does not have"
 
 
-def _identity(setting: Mapping[str, Any], seed: int) -> str:
+def _make_key(setting: Mapping[str, Any], seed: int) -> str:
     """Return a text that does not depend on the order of the keys."""
-    return plain_text([setting, seed])
+    return canonical_json([setting, seed])

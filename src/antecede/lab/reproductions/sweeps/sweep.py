@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.errors import InputError, ScenarioError
-from antecede.lab.reproductions.framework.deviation import listed
+from antecede.lab.reproductions.framework.deviation import join_words
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Study, simulated, simulation
-from antecede.lab.reproductions.sweeps.findings import findings, source
-from antecede.lab.simulate.config import Scenario, read_values, scenario_using
+from antecede.lab.reproductions.framework.study import Study, make_simulation_run, simulate_run
+from antecede.lab.reproductions.sweeps.findings import build_findings, describe_source
+from antecede.lab.simulate.config import Scenario, config_with_settings, read_values
 
-MOST_RUNS = 100_000
+MAX_RUNS = 100_000
 KIND = "sweep"
 OVER = "over."
 """Prefix of swept keys among the parameters of a run."""
@@ -50,7 +50,7 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
     """
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
-        key, values = axis(text)
+        key, values = parse_axis(text)
         if key in grid:
             raise InputError(f"--over {key}: given twice; write all values in one option")
         grid[key] = values
@@ -58,46 +58,46 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
         raise InputError("no grid; use --over KEY=VALUES, for example --over options.r=5..30")
     sweep = Sweep(Path(path), read_values(path), grid, tuple(seeds))
     number = len(sweep.seeds) * math.prod(map(len, grid.values()))
-    if number > MOST_RUNS:
-        raise InputError(f"too many runs: {number:,}; the limit is {MOST_RUNS:,}")
-    return sweep._replace(left_out=tuple(_left_out(sweep)))
+    if number > MAX_RUNS:
+        raise InputError(f"too many runs: {number:,}; the limit is {MAX_RUNS:,}")
+    return sweep._replace(left_out=tuple(_find_unused_keys(sweep)))
 
 
-def _left_out(sweep: Sweep) -> Iterator[str]:
+def _find_unused_keys(sweep: Sweep) -> Iterator[str]:
     """Yield keys without effect in some settings. Raises ConfigError for one without any effect."""
     found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
     count = 0
-    for setting in settings(sweep):
+    for setting in iterate_settings(sweep):
         count += 1
-        for key, why in _made(sweep, setting)[1].items():
+        for key, why in _make_config(sweep, setting)[1].items():
             found.setdefault(key, []).append((setting, why))
     for key, idle in found.items():
         whys = "; ".join(dict.fromkeys(why for _, why in idle))
         if len(idle) == count:
             what = f"{key}: no effect in any setting of this sweep: {whys}"
             raise ScenarioError(what, path=str(sweep.path))
-        where = _where(sweep, [setting for setting, _ in idle])
+        where = _describe_settings(sweep, [setting for setting, _ in idle])
         yield f"{key} of the file is not used with {where}: {whys}"
 
 
-def _where(sweep: Sweep, chosen: Sequence[Mapping[str, Any]]) -> str:
+def _describe_settings(sweep: Sweep, settings: Sequence[Mapping[str, Any]]) -> str:
     """Return a text on these settings, by values of keys if possible."""
     total = math.prod(map(len, sweep.over.values()))
     here = {
-        key: [value for value in values if any(_same(one[key], value) for one in chosen)]
+        key: [value for value in values if any(_is_same(one[key], value) for one in settings)]
         for key, values in sweep.over.items()
     }
-    if len(chosen) == math.prod(map(len, here.values())):
+    if len(settings) == math.prod(map(len, here.values())):
         few = {key: found for key, found in here.items() if len(found) < len(sweep.over[key])}
-        return _setting_words({key: " or ".join(map(str, found)) for key, found in few.items()})
-    return f"{_setting_words(chosen[0])} and {len(chosen) - 1} more of {total} settings"
+        return _format_setting({key: " or ".join(map(str, found)) for key, found in few.items()})
+    return f"{_format_setting(settings[0])} and {len(settings) - 1} more of {total} settings"
 
 
-def _setting_words(setting: Mapping[str, Any]) -> str:
+def _format_setting(setting: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in setting.items())
 
 
-def axis(text: str) -> tuple[str, tuple[Any, ...]]:
+def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
     """Read "options.r=5..30", "members=10,30", "links.loss=0,0.01" or "protocol=bss,idr".
 
     A..B are the integers from A to B, A..B..S every S-th of them. Raises InputError.
@@ -108,28 +108,28 @@ def axis(text: str) -> tuple[str, tuple[Any, ...]]:
             f"--over {text!r}: expected KEY=VALUES, for example members=10,30 or options.r=5..30"
         )
     values: list[Any] = []
-    for part in _split(given):
+    for part in _split_values(given):
         found = _RANGE.fullmatch(part)
         if found is None:
-            values.append(_value(part))
+            values.append(_parse_value(part))
             continue
         first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
         if last < first:
             raise InputError(f"--over {key}: empty range {part}; write the smaller number first")
-        if (last - first) // step >= MOST_RUNS:
-            raise InputError(f"--over {key}: {part} has more than {MOST_RUNS:,} values")
+        if (last - first) // step >= MAX_RUNS:
+            raise InputError(f"--over {key}: {part} has more than {MAX_RUNS:,} values")
         values += range(first, last + 1, step)
-    twice = [value for value in values if sum(_same(value, one) for one in values) > 1]
+    twice = [value for value in values if sum(_is_same(value, one) for one in values) > 1]
     if twice:
         raise InputError(f"--over {key}: duplicate value {twice[0]!r}")
     return key, tuple(values)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _is_same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _split(text: str) -> list[str]:
+def _split_values(text: str) -> list[str]:
     """Return the parts between commas outside of brackets and quotes."""
     parts, depth, quoted = [""], 0, ""
     for sign in text:
@@ -146,7 +146,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """Return a number, a boolean, None, a list, or the text itself."""
     import tomllib
 
@@ -160,18 +160,18 @@ def _value(text: str) -> Any:
         return text
 
 
-def settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
+def iterate_settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
     """Yield every combination of values. The last key changes fastest."""
     for values in itertools.product(*sweep.over.values()):
         yield dict(zip(sweep.over, values, strict=True))
 
 
-def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
+def _make_config(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
     """Return the configuration of one setting and its unused keys. Raises ConfigError."""
     try:
-        return scenario_using(sweep.values, setting, str(sweep.path))
+        return config_with_settings(sweep.values, setting, str(sweep.path))
     except ScenarioError as error:
-        words = _setting_words(setting)
+        words = _format_setting(setting)
         raise ScenarioError(f"{error.message} (with {words})", path=error.path) from error
 
 
@@ -179,29 +179,29 @@ def sweep_study(sweep: Sweep) -> Study:
     """Return the sweep as a study. Raises InputError for a protocol file that fails to load."""
     return Study(
         "sweep",
-        f"{sweep.path.name} over {listed(list(sweep.over))}",
-        source(sweep.path.name),
-        functools.partial(_runs, sweep),
-        simulated,
-        functools.partial(findings, sweep.over, left_out=sweep.left_out),
+        f"{sweep.path.name} over {join_words(list(sweep.over))}",
+        describe_source(sweep.path.name),
+        functools.partial(_list_runs, sweep),
+        simulate_run,
+        functools.partial(build_findings, sweep.over, unused_keys=sweep.left_out),
     )
 
 
-def _runs(sweep: Sweep, quick: bool) -> list[Run]:
+def _list_runs(sweep: Sweep, quick: bool) -> list[Run]:
     del quick  # a sweep has no quick version
     found = []
-    for setting in settings(sweep):
-        scenario = _made(sweep, setting)[0]
-        cost_s = 0.05 + _copies(scenario) * 2e-5
+    for setting in iterate_settings(sweep):
+        scenario = _make_config(sweep, setting)[0]
+        cost_s = 0.05 + _estimate_copies(scenario) * 2e-5
         words = "/".join(f"{key}={value}" for key, value in setting.items())
         for seed in sweep.seeds:
-            run = simulation(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
+            run = make_simulation_run(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
             picked_by = {f"{OVER}{key}": value for key, value in setting.items()}
             found.append(run._replace(parameters={**run.parameters, **picked_by}))
     return found
 
 
-def _copies(scenario: Scenario) -> float:
+def _estimate_copies(scenario: Scenario) -> float:
     load, senders = scenario.workload, len(scenario.topology.senders())
     rate = {"periodic": 1 / load.interval.mean_s, "poisson": load.rate_hz}.get(load.kind, 1.0)
     if load.kind == "random":

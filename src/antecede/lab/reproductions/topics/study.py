@@ -13,14 +13,14 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.page_builder import findings_from_package
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Study, simulation
-from antecede.lab.reproductions.pairs import pair_figures
+from antecede.lab.reproductions.framework.study import Study, make_simulation_run
+from antecede.lab.reproductions.pairs import count_pairs
 from antecede.lab.simulate import Delay, PubSub
 from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workload
 
-USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
+DEFAULTS: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
 """Default values: events, h, xt, and smallest delay / largest delay."""
 SENT_TO = ("everybody", "targets")
 """Recipients of events: section 3 of the text, and its section 4."""
@@ -47,22 +47,24 @@ QUICK: Mapping[str, tuple[Any, ...]] = {
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2)
 
 
-def runs(quick: bool) -> Sequence[Run]:
+def list_runs(quick: bool) -> Sequence[Run]:
     """Return a run per varied value and seed. The default point is run once."""
     varied = QUICK if quick else VARIED
-    each = [{**USUAL, name: value} for name, values in varied.items() for value in values]
+    each = [{**DEFAULTS, name: value} for name, values in varied.items() for value in values]
     found = []
     for point in {tuple(one.values()): one for one in each}.values():
         words = "/".join(f"{key} {value}" for key, value in point.items())
         cost_s, given = 0.1 + point["events"] / 2000, {"rules": list(RULES), **point}
         for seed, sent_to in itertools.product(QUICK_SEEDS if quick else SEEDS, SENT_TO):
             key = f"{words}/to {sent_to}/seed {seed}"
-            scenario = scenario_of(**point)
-            found.append(simulation(key, scenario, seed, cost_s, "pairs", sent_to=sent_to, **given))
+            scenario = make_config(**point)
+            found.append(
+                make_simulation_run(key, scenario, seed, cost_s, "pairs", sent_to=sent_to, **given)
+            )
     return found
 
 
-def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
+def make_config(events: int, topics: int, most: int, least: float) -> Scenario:
     """Return Nakayama's system."""
     inside = Delay(round(least * LAN_S, 6), LAN_S, "uniform")
     between = Delay(round(least * WAN_S, 6), WAN_S, "uniform")
@@ -82,7 +84,7 @@ STUDY = Study(
     "topics",
     "Topic-based order: false and missed causality",
     "Nakayama 2017, section 3",
-    runs,
-    pair_figures,
-    page_of("antecede.lab.reproductions.topics"),
+    list_runs,
+    count_pairs,
+    findings_from_package("antecede.lab.reproductions.topics"),
 )

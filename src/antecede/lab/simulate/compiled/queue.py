@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.lab.simulate.compiled.records import one
+from antecede.lab.simulate.compiled.records import make_record
 from antecede.tables.kernels import inlined_lent as inlined
 from antecede.tables.kernels import njit_lent as njit
 
@@ -39,20 +39,20 @@ _INNER = np.uint64(31)
 _0, _1 = np.uint64(0), np.uint64(1)
 
 
-class Places:
+class QueueCounters:
     """Scalars of the queue."""
 
     open: np.uint64  # the open bucket
     next: np.uint64  # the place in `now` of the next entry
     end: np.uint64  # the place in `now` after the last entry
     late: np.uint64  # number of entries of the open bucket that are not merged yet
-    left: np.uint64  # number of entries in buckets that were not opened yet
+    unopened: np.uint64  # number of entries in buckets that were not opened yet
     free: np.uint64  # first unused chunk, 0: none
     fresh: np.uint64  # first chunk that was never used
 
 
 class Queue(NamedTuple):
-    """The queue's arrays; `new_queue` makes them, the functions below change them."""
+    """The queue's arrays; `make_queue` makes them, the functions below change them."""
 
     pool: Words  # [chunks * 32] entries
     first: Words  # [buckets] place in the pool of the first chunk
@@ -61,37 +61,37 @@ class Queue(NamedTuple):
     full."""
     now: Words  # entries of the open bucket in their order
     late: Words  # entries for the open bucket that came after it was opened
-    places: Words  # [65] of the counting sort
-    at: Places
+    offsets: Words  # [65] of the counting sort
+    counters: QueueCounters
     mask: np.uint64  # number of buckets, a power of two, less one
 
 
-def new_queue(longest_us: int, most: int) -> Queue:
+def make_queue(longest_us: int, max_entries: int) -> Queue:
     """Return an empty queue for delays to `longest_us`, with at most `most` entries under way.
 
     An entry is under way until the next bucket is opened: up to 64 us longer than on the network.
     """
     buckets = 1 << int((longest_us >> 6) + 1).bit_length()
-    chunks = most // int(_INNER) + buckets + 2
-    at = one(Places)
+    chunks = max_entries // int(_INNER) + buckets + 2
+    at = make_record(QueueCounters)
     at.fresh = _CHUNK
     at.open = np.uint64(2**64 - 1)
     return Queue(
         pool=np.empty(chunks * int(_CHUNK), np.uint64),
         first=np.zeros(buckets, np.uint64),
         tail=np.zeros(buckets, np.uint64),
-        now=np.empty(most + 1, np.uint64),
-        late=np.empty(most + 1, np.uint64),
-        places=np.zeros(65, np.uint64),
-        at=at,
+        now=np.empty(max_entries + 1, np.uint64),
+        late=np.empty(max_entries + 1, np.uint64),
+        offsets=np.zeros(65, np.uint64),
+        counters=at,
         mask=np.uint64(buckets - 1),
     )
 
 
-def queue_bytes(longest_us: int, most: int) -> int:
-    """Return the memory of `new_queue(longest_us, most)` at most."""
+def compute_queue_bytes(longest_us: int, max_entries: int) -> int:
+    """Return the memory of `make_queue(longest_us, most)` at most."""
     buckets = 1 << int((longest_us >> 6) + 1).bit_length()
-    return 8 * (3 * most + 34 * buckets + most // int(_INNER) + 256)
+    return 8 * (3 * max_entries + 34 * buckets + max_entries // int(_INNER) + 256)
 
 
 @inlined
@@ -102,40 +102,40 @@ def put(queue: Queue, time: np.uint64, cargo: np.uint64) -> None:
     """
     bucket = time >> BUCKET_BITS
     entry = ((time & _WITHIN) << CARGO_BITS) | cargo
-    if bucket == queue.at.open:
-        queue.late[queue.at.late] = entry
-        queue.at.late += _1
+    if bucket == queue.counters.open:
+        queue.late[queue.counters.late] = entry
+        queue.counters.late += _1
     else:
         ring = bucket & queue.mask
         place = queue.tail[ring]
         if place & _INNER == _0:
-            place = _extend(queue, ring, place)
+            place = _add_chunk(queue, ring, place)
         queue.pool[place] = entry
         queue.tail[ring] = place + _1
-        queue.at.left += _1
+        queue.counters.unopened += _1
 
 
 @inlined
-def entry_time(queue: Queue, entry: np.uint64) -> np.uint64:
+def decode_time(queue: Queue, entry: np.uint64) -> np.uint64:
     """Return the time in us of an entry of the open bucket."""
-    return np.uint64((queue.at.open << BUCKET_BITS) | (entry >> CARGO_BITS))
+    return np.uint64((queue.counters.open << BUCKET_BITS) | (entry >> CARGO_BITS))
 
 
 @inlined
-def entry_cargo(entry: np.uint64) -> np.uint64:
+def decode_cargo(entry: np.uint64) -> np.uint64:
     """Return what was put."""
     return entry & _CARGO
 
 
 @njit
-def _extend(queue: Queue, ring: np.uint64, place: np.uint64) -> np.uint64:
+def _add_chunk(queue: Queue, ring: np.uint64, place: np.uint64) -> np.uint64:
     """Give a bucket one more chunk; return the place of its first entry."""
-    chunk = queue.at.free
+    chunk = queue.counters.free
     if chunk == _0:
-        chunk = queue.at.fresh
-        queue.at.fresh += _CHUNK
+        chunk = queue.counters.fresh
+        queue.counters.fresh += _CHUNK
     else:
-        queue.at.free = queue.pool[chunk]
+        queue.counters.free = queue.pool[chunk]
     if place == _0:
         queue.first[ring] = chunk
     else:
@@ -148,57 +148,57 @@ def open_bucket(queue: Queue, bucket: np.uint64) -> None:
     """Open a bucket: its entries stand in `now`, in order; its chunks are free again."""
     ring = bucket & queue.mask
     tail = queue.tail[ring]
-    queue.at.open = bucket
-    queue.at.next = _0
-    queue.at.end = _0
+    queue.counters.open = bucket
+    queue.counters.next = _0
+    queue.counters.end = _0
     if tail == _0:
         return
     queue.tail[ring] = _0
-    _count(queue, queue.first[ring], tail)
+    _count_entries(queue, queue.first[ring], tail)
     chunk = queue.first[ring]
     while True:
         last = tail - chunk - _1 < _CHUNK
         for place in range(chunk + _1, tail if last else chunk + _CHUNK):
             entry = queue.pool[place]
             within = entry >> CARGO_BITS
-            queue.now[queue.places[within]] = entry
-            queue.places[within] += _1
+            queue.now[queue.offsets[within]] = entry
+            queue.offsets[within] += _1
         after = queue.pool[chunk]
-        queue.pool[chunk] = queue.at.free
-        queue.at.free = chunk
+        queue.pool[chunk] = queue.counters.free
+        queue.counters.free = chunk
         if last:
             break
         chunk = after
-    queue.at.left -= queue.at.end
+    queue.counters.unopened -= queue.counters.end
 
 
 @inlined
-def _count(queue: Queue, chunk: np.uint64, tail: np.uint64) -> None:
+def _count_entries(queue: Queue, chunk: np.uint64, tail: np.uint64) -> None:
     """Set `places` to where the entries of each microsecond begin, and END."""
-    queue.places[:] = _0
+    queue.offsets[:] = _0
     while True:
         last = tail - chunk - _1 < _CHUNK
         for place in range(chunk + _1, tail if last else chunk + _CHUNK):
-            queue.places[(queue.pool[place] >> CARGO_BITS) + _1] += _1
+            queue.offsets[(queue.pool[place] >> CARGO_BITS) + _1] += _1
         if last:
             break
         chunk = queue.pool[chunk]
     for within in range(_1, np.uint64(65)):
-        queue.places[within] += queue.places[within - _1]
-    queue.at.end = queue.places[_WITHIN + _1]
+        queue.offsets[within] += queue.offsets[within - _1]
+    queue.counters.end = queue.offsets[_WITHIN + _1]
 
 
 @inlined
-def settle(queue: Queue) -> None:
+def merge_late(queue: Queue) -> None:
     """Merge what was put into the open bucket; cheap when that is nothing."""
-    if queue.at.late != _0:
+    if queue.counters.late != _0:
         _merge(queue)
 
 
 @njit
 def _merge(queue: Queue) -> None:
     """Sort `late` by time and merge it into what is left of `now`, from the end."""
-    late = queue.at.late
+    late = queue.counters.late
     for k in range(_1, late):
         entry = queue.late[k]
         place = np.uint64(k)
@@ -206,12 +206,12 @@ def _merge(queue: Queue) -> None:
             queue.late[place] = queue.late[place - _1]
             place -= _1
         queue.late[place] = entry
-    old = queue.at.end
-    queue.at.end = old + late
-    queue.at.late = _0
+    old = queue.counters.end
+    queue.counters.end = old + late
+    queue.counters.late = _0
     while late > _0:
         entry = queue.late[late - _1]
-        if old > queue.at.next and queue.now[old - _1] >> CARGO_BITS > entry >> CARGO_BITS:
+        if old > queue.counters.next and queue.now[old - _1] >> CARGO_BITS > entry >> CARGO_BITS:
             entry = queue.now[old - _1]
             old -= _1
         else:

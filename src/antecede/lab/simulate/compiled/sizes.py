@@ -15,7 +15,7 @@ from antecede.tables.kernels import inlined, njit
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-MOST_LOW = 7  # highest Rice parameter of runs: `windows.MOST_LOW`
+MAX_LOW = 7  # highest Rice parameter of runs: `windows.MOST_LOW`
 ANY_LOW = 64
 
 _0, _1, _2, _4 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
@@ -50,13 +50,13 @@ def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
 
 
 @njit
-def inside_size(sender: int, seq: int, told: int, near: int, base: int, words: Words) -> int:
+def internal_size(sender: int, seq: int, announced: int, near: int, base: int, words: Words) -> int:
     """Return the bytes of a Downward or Upward message; DV need not be trimmed.
 
     Bit 0 of `words[0]` is position base + 1 of DV. `told`: Last or the floor. `near`: the number
     (Downward) or the floor (Upward) that DV is encoded relative to.
     """
-    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(told)
+    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(announced)
     return head + near_window_size(base, words, near)
 
 
@@ -90,7 +90,7 @@ def counters_size(members: Ints, counters: Ints, count: int) -> int:
     for k in range(count):
         total += counters[k]
     mean = (2 * total + count) // (2 * count)
-    bits, head = _runs(members, count)
+    bits, head = _measure_runs(members, count)
     size = head + varint_size(members[0]) + varint_size(mean)
     if count == 1:
         return size
@@ -106,7 +106,7 @@ def window_size(base: int, words: Words) -> int:
     positions = set_positions(base, words)
     if len(positions) == 0:
         return 1
-    bits, head = _runs(positions, len(positions))
+    bits, head = _measure_runs(positions, len(positions))
     return head + varint_size(positions[0] - 1) + (bits + 7) // 8
 
 
@@ -116,7 +116,7 @@ def near_window_size(base: int, words: Words, near: int) -> int:
     positions = set_positions(base, words)
     if len(positions) == 0:
         return 1
-    bits, head = _runs(positions, len(positions))
+    bits, head = _measure_runs(positions, len(positions))
     return head + varint_size(zigzag(positions[0] - 1 - near)) + (bits + 7) // 8
 
 
@@ -139,20 +139,20 @@ def set_positions(base: int, words: Words) -> Ints:
 
 
 @njit
-def _runs(members: Ints, count: int) -> tuple[int, int]:
+def _measure_runs(members: Ints, count: int) -> tuple[int, int]:
     """Return the bits of the runs of a window, and the bytes of its head."""
     span = members[count - 1] - members[0] + 1
     if span + 2 < 2 * count:
-        runs = _runs_of_ones(members, count, span - count + 1)
-        return rice_bits(runs, len(runs), MOST_LOW), varint_size(len(runs) << 4)
+        runs = _list_runs_of_ones(members, count, span - count + 1)
+        return rice_bits(runs, len(runs), MAX_LOW), varint_size(len(runs) << 4)
     runs = np.empty(count - 1, np.int64)
     for k in range(count - 1):
         runs[k] = members[k + 1] - members[k] - 1
-    return rice_bits(runs, count - 1, MOST_LOW), varint_size(count << 4)
+    return rice_bits(runs, count - 1, MAX_LOW), varint_size(count << 4)
 
 
 @njit
-def _runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
+def _list_runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
     lengths = np.zeros(runs, np.int64)
     at = 0
     lengths[0] = 1
@@ -163,13 +163,13 @@ def _runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
 
 
 @njit
-def rice_bits(numbers: Ints, count: int, most: int) -> int:
+def rice_bits(numbers: Ints, count: int, max_low: int) -> int:
     """Return the bits of numbers with the best Rice parameter up to `most`, as `encoding.rice`."""
     total = 0
     for k in range(count):
         total += numbers[k]
     low = 0
-    while low < most and total > count << low:
+    while low < max_low and total > count << low:
         if total <= 3 * count << low:
             halves = 0
             for k in range(count):

@@ -27,7 +27,7 @@ def read_matrix(path: Path, unit: str, round_trip: bool, zeros: str | None = Non
     Separators are spaces, tabs, commas or semicolons. Raises ScenarioError with path and line, also
     for zeros off the diagonal where `zeros` is None.
     """
-    rows = list(_rows(path))
+    rows = list(_read_rows(path))
     for number, (line, row) in enumerate(rows, start=1):
         if len(row) != len(rows):
             raise ScenarioError(
@@ -37,10 +37,10 @@ def read_matrix(path: Path, unit: str, round_trip: bool, zeros: str | None = Non
                 line=line,
             )
     factor = MATRIX_UNITS[unit] / (2 if round_trip else 1)
-    return _filled([[value * factor for value in row] for _, row in rows], zeros, str(path))
+    return _fill_zeros([[value * factor for value in row] for _, row in rows], zeros, str(path))
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[float]]]:
+def _read_rows(path: Path) -> Iterator[tuple[int, list[float]]]:
     """Yield line number and row, for lines that are not empty."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -53,10 +53,10 @@ def _rows(path: Path) -> Iterator[tuple[int, list[float]]]:
     for line, content in enumerate(text.splitlines(), start=1):
         words = content.replace(",", " ").replace(";", " ").split()
         if words:
-            yield line, [_value(word, str(path), line) for word in words]
+            yield line, [_parse_value(word, str(path), line) for word in words]
 
 
-def _value(word: str, path: str, line: int) -> float:
+def _parse_value(word: str, path: str, line: int) -> float:
     try:
         value = float(word)
     except ValueError:
@@ -66,7 +66,7 @@ def _value(word: str, path: str, line: int) -> float:
     return value
 
 
-def _filled(rows: list[list[float]], zeros: str | None, path: str) -> Matrix:
+def _fill_zeros(rows: list[list[float]], zeros: str | None, path: str) -> Matrix:
     everywhere = [(a, b) for a in range(len(rows)) for b in range(len(rows)) if a != b]
     lacking = [(a, b) for a, b in everywhere if not rows[a][b]]
     if lacking and zeros is None:

@@ -16,11 +16,11 @@ from antecede.lab.simulate.delays import LONGEST_S, US, Delay
 from antecede.lab.simulate.topology import Topology
 
 WORKLOADS = ("periodic", "poisson", "random", "replay")
-LONGEST_RUN_S = 1e9
+MAX_RUN_S = 1e9
 """Thirty years: sums of times in microseconds stay within 64 bits."""
-SLOWEST_HZ, FASTEST_HZ = 1 / LONGEST_S, float(US)
+MIN_RATE_HZ, FASTEST_HZ = 1 / LONGEST_S, float(US)
 """Of a peer: a message in the longest interval, and one a microsecond."""
-LEAST_RESYNC_S = 1e-3
+MIN_RESYNC_S = 1e-3
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Partition:
     lost: bool = False
 
     def __post_init__(self) -> None:
-        _check(self, "start_s")
-        if not self.start_s < self.end_s <= LONGEST_RUN_S:
+        _check_range(self, "start_s")
+        if not self.start_s < self.end_s <= MAX_RUN_S:
             raise ScenarioError(
                 f"end_s: {self.end_s} s; it comes after start_s = {self.start_s} s and is at most "
-                f"{LONGEST_RUN_S:g}"
+                f"{MAX_RUN_S:g}"
             )
         if not self.side:
             raise ScenarioError("side: a partition cuts off at least one address")
@@ -81,18 +81,18 @@ class Links:
                 raise ScenarioError(f"{name}: {value} is no probability below 1")
         if self.matrix is not None:
             _check_matrix(self.matrix)
-        _check(self, "buffer", 1)
-        _check(self, "service_s", 0, LONGEST_S)
+        _check_range(self, "buffer", 1)
+        _check_range(self, "service_s", 0, LONGEST_S)
 
 
-def _check(of: Any, name: str, least: float = 0, most: float = math.inf) -> None:
+def _check_range(of: Any, name: str, minimum: float = 0, maximum: float = math.inf) -> None:
     """Raise ScenarioError for a value that is out of range; None is in range."""
     value = getattr(of, name)
-    if value is None or (least <= value <= most and value < math.inf):
+    if value is None or (minimum <= value <= maximum and value < math.inf):
         return
     unit = " s" if name.endswith("_s") else ""
-    limit = f" and at most {most:g}" if most < math.inf else ""
-    raise ScenarioError(f"{name}: {value}{unit}; it is {least} or more{limit}")
+    limit = f" and at most {maximum:g}" if maximum < math.inf else ""
+    raise ScenarioError(f"{name}: {value}{unit}; it is {minimum} or more{limit}")
 
 
 def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
@@ -125,14 +125,14 @@ class Clocks:
     resync_s: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self, "accuracy_s", 0, LONGEST_S)
-        _check(self, "drift_ppm")
-        _check(self, "resync_s")
+        _check_range(self, "accuracy_s", 0, LONGEST_S)
+        _check_range(self, "drift_ppm")
+        _check_range(self, "resync_s")
         if self.drift_ppm and not self.resync_s:
             raise ScenarioError("resync_s: a clock that drifts must be set anew now and then")
-        if self.drift_ppm and self.resync_s < LEAST_RESYNC_S:
+        if self.drift_ppm and self.resync_s < MIN_RESYNC_S:
             raise ScenarioError(
-                f"resync_s: {self.resync_s:g} s; a clock is set anew every {LEAST_RESYNC_S:g} s or "
+                f"resync_s: {self.resync_s:g} s; a clock is set anew every {MIN_RESYNC_S:g} s or "
                 "more seldom"
             )
         if self.drift_ppm * 1e-6 * self.resync_s > self.accuracy_s:
@@ -179,13 +179,13 @@ class Workload:
             rate = getattr(self, name)
             if rate is not None and not 0 < rate < math.inf:
                 raise ScenarioError(f"{name}: {rate} a second; it is above 0")
-        if not SLOWEST_HZ <= self.rate_hz <= FASTEST_HZ:
+        if not MIN_RATE_HZ <= self.rate_hz <= FASTEST_HZ:
             raise ScenarioError(
-                f"rate_hz: {self.rate_hz:g} a second; it is {SLOWEST_HZ:g} to {FASTEST_HZ:,.0f}"
+                f"rate_hz: {self.rate_hz:g} a second; it is {MIN_RATE_HZ:g} to {FASTEST_HZ:,.0f}"
             )
         least_of = {"messages": 0, "silent": 0, "fanout": 1, "topics": 1, "recent": 1}
         for name, least in least_of.items():
-            _check(self, name, least)
+            _check_range(self, name, least)
         if not 0 <= self.answers <= 1:
             raise ScenarioError(f"answers: {self.answers} is no probability")
         if self.kind == "random" and self.messages is None:
@@ -240,9 +240,9 @@ class Scenario:
     snapshots: SnapshotPlan | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.duration_s <= LONGEST_RUN_S:
+        if not 0 < self.duration_s <= MAX_RUN_S:
             raise ScenarioError(
-                f"duration_s: {self.duration_s} s; it is above 0 and at most {LONGEST_RUN_S:g}"
+                f"duration_s: {self.duration_s} s; it is above 0 and at most {MAX_RUN_S:g}"
             )
         if not 0 <= self.warm_s < self.duration_s:
             raise ScenarioError(
@@ -268,7 +268,7 @@ def _check_total(workload: Workload, senders: int) -> None:
     if workload.total_hz is None:
         return
     each_hz = workload.total_hz / senders
-    least, most = SLOWEST_HZ, FASTEST_HZ
+    least, most = MIN_RATE_HZ, FASTEST_HZ
     if workload.kind == "periodic":  # the longest interval must be possible when it is scaled
         least *= workload.interval.high_s / workload.interval.mean_s
     if not least <= each_hz <= most:

@@ -20,7 +20,7 @@ from antecede.errors import InputError
 from antecede.lab.check import is_file_target, load_class
 from antecede.lab.simulate.config.model import Scenario
 
-_RATES = {
+_RATE_TEXTS = {
     "periodic": "it sends by interval or total_hz",
     "poisson": "it sends by rate_hz or total_hz",
     "random": "it sends so many messages until run.duration_s",
@@ -28,15 +28,18 @@ _RATES = {
 }
 
 
-def unused_keys(scenario: Scenario) -> Mapping[str, str]:
+def find_unused_workload_keys(scenario: Scenario) -> Mapping[str, str]:
     """Return the workload's keys that mean nothing in it, and what holds instead."""
     load = scenario.workload
     kind = load.kind
     says = {
-        "interval": ("periodic", f"has no interval; {_RATES[kind]}"),
-        "rate_hz": ("poisson", f"has no rate of a peer; {_RATES[kind]}"),
-        "total_hz": ("periodic poisson", f"has no rate; {_RATES[kind]}"),
-        "messages": ("random", f"has no number of messages; {_RATES[kind]}, until run.duration_s"),
+        "interval": ("periodic", f"has no interval; {_RATE_TEXTS[kind]}"),
+        "rate_hz": ("poisson", f"has no rate of a peer; {_RATE_TEXTS[kind]}"),
+        "total_hz": ("periodic poisson", f"has no rate; {_RATE_TEXTS[kind]}"),
+        "messages": (
+            "random",
+            f"has no number of messages; {_RATE_TEXTS[kind]}, until run.duration_s",
+        ),
         "path": ("replay", "reads no trace"),
         "answers": ("periodic poisson random", "answers as the trace does"),
         "recent": ("periodic poisson random", "answers as the trace does"),
@@ -49,11 +52,11 @@ def unused_keys(scenario: Scenario) -> Mapping[str, str]:
     return found
 
 
-def idle_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
-    """Return the keys of these values that the run does not use (options: `idle_options`)."""
+def find_unused_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
+    """Return the keys of these values that the run does not use (options: `find_unused_options`)."""
     workload, links, clocks = (values.get(one, {}) for one in ("workload", "links", "clocks"))
     kind = scenario.workload.kind
-    unused = unused_keys(scenario)
+    unused = find_unused_workload_keys(scenario)
     found = {
         f"workload.{name}": f"a {kind} workload {unused[name]}"
         for name in workload
@@ -63,17 +66,17 @@ def idle_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
         found["links.buffer"] = "a receiver that takes no time for a copy (service_s) has room"
     if clocks.get("resync_s") and not scenario.clocks.drift_ppm:
         found["clocks.resync_s"] = "clocks that do not drift (drift_ppm) are never set anew"
-    if "partitions" in links and not _sends_later(scenario):
-        found |= dict(_late(scenario))
+    if "partitions" in links and not _can_send_later(scenario):
+        found |= dict(_find_late_partitions(scenario))
     return found
 
 
-def idle_options(scenario: Scenario) -> dict[str, str]:
+def find_unused_options(scenario: Scenario) -> dict[str, str]:
     """Return the options that the protocol does not have, or that do nothing, and why.
 
     None of a protocol that cannot be loaded: the run reports that.
     """
-    found = _loaded(scenario)
+    found = _load_protocol(scenario)
     if found is None:
         return {}
     made, variant = found
@@ -92,12 +95,12 @@ def idle_options(scenario: Scenario) -> dict[str, str]:
     return lacking | without
 
 
-def _loaded(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
+def _load_protocol(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
     """Return what makes members, and the options of the variant."""
     if is_file_target(scenario.protocol):
         try:
             file = Path(scenario.protocol.rpartition(":")[0])
-            return _own(scenario.protocol, file.stat().st_mtime_ns), {}
+            return _load_user_class(scenario.protocol, file.stat().st_mtime_ns), {}
         except (OSError, InputError):
             return None
     found = ENTRIES.get(scenario.protocol)
@@ -107,18 +110,18 @@ def _loaded(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
 
 
 @lru_cache(maxsize=16)
-def _own(target: str, changed_ns: int) -> type[Protocol]:
+def _load_user_class(target: str, changed_ns: int) -> type[Protocol]:
     del changed_ns  # part of the key: a sweep asks once a setting
     return load_class(target)
 
 
-def without_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+def remove_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     """Return plain values of a scenario without these keys, as the functions here name them."""
     gone = set(keys)
-    found = {name: _table(name, one, gone) for name, one in values.items()}
+    found = {name: _remove_from_table(name, one, gone) for name, one in values.items()}
     protocol = found.get("protocol")
     if isinstance(protocol, Mapping):
-        left = {"options": _table("protocol.options", protocol.get("options"), gone)}
+        left = {"options": _remove_from_table("protocol.options", protocol.get("options"), gone)}
         names = protocol.get("without", ())
         left["without"] = [one for one in names if f"protocol.options.{one}" not in gone]
         found["protocol"] = {
@@ -128,22 +131,22 @@ def without_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, An
     links = found.get("links")
     if isinstance(links, Mapping) and "partitions" in links:
         numbered = enumerate(links["partitions"], start=1)
-        cuts = [one for at, one in numbered if _partition(at) not in gone]
+        cuts = [one for at, one in numbered if _make_partition_key(at) not in gone]
         found["links"] = {**links, "partitions": cuts}
     return found
 
 
-def _table(key: str, table: Any, gone: set[str]) -> Any:
+def _remove_from_table(key: str, table: Any, removed: set[str]) -> Any:
     if not isinstance(table, Mapping):
         return table
-    return {name: value for name, value in table.items() if f"{key}.{name}" not in gone}
+    return {name: value for name, value in table.items() if f"{key}.{name}" not in removed}
 
 
-def _partition(number: int) -> str:
+def _make_partition_key(number: int) -> str:
     return f"links.partitions[{number}]"
 
 
-def _late(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _find_late_partitions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     end_s = scenario.duration_s
     for number, one in enumerate(scenario.links.partitions, start=1):
         if one.start_s >= end_s:
@@ -151,10 +154,10 @@ def _late(scenario: Scenario) -> Iterator[tuple[str, str]]:
                 f"begins after {one.start_s:g} s, and nothing is sent after run.duration_s = "
                 f"{end_s:g} s"
             )
-            yield _partition(number), why
+            yield _make_partition_key(number), why
 
 
-def _sends_later(scenario: Scenario) -> bool:
+def _can_send_later(scenario: Scenario) -> bool:
     """Tell whether anything may be sent after the last message of the workload."""
     found = ENTRIES.get(scenario.protocol)
     if is_file_target(scenario.protocol) or scenario.workload.kind == "replay" or found is None:

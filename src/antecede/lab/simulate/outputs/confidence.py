@@ -27,17 +27,17 @@ from antecede.lab.simulate.random_streams import Ints
 from antecede.lab.simulate.topology import PEER
 
 BATCHES = 10
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+_STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Student's t for 95 %, two-sided, by degrees of freedom from 1."""
-_LATER = ((15, 2.131), (20, 2.086), (30, 2.042), (60, 2.000))
+_STUDENT_T_ABOVE = ((15, 2.131), (20, 2.086), (30, 2.042), (60, 2.000))
 """The same for more degrees; between two of these the larger t holds."""
 MS_US = US // 1000
-WAIT = "wait_ms.mean"
-SHARES = {
+WAIT_METRIC = "wait_ms.mean"
+SHARE_METRICS = {
     "causal.held": "wait_us",
-    "causal.needless_holds": "late_us",
-    "causal.violations": "early",
-    "violations.by_receipt": "early_by_receipt",
+    "causal.needless_holds": "needless_us",
+    "causal.violations": "violations",
+    "violations.by_receipt": "receipt_violations",
 }
 """Figures that are parts of all deliveries, and the outcome that each counts."""
 
@@ -46,13 +46,13 @@ def half_width(values: Sequence[float]) -> float | None:
     """Return half of the 95 % interval of the mean of independent values; None for less than 2."""
     if len(values) < 2:
         return None
-    return _t(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return _find_student_t(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
 
 
-def _t(degrees: int) -> float:
-    if degrees <= len(_T):
-        return _T[degrees - 1]
-    return [_T[-1], *(t for least, t in _LATER if degrees >= least)][-1]
+def _find_student_t(degrees: int) -> float:
+    if degrees <= len(_STUDENT_T):
+        return _STUDENT_T[degrees - 1]
+    return [_STUDENT_T[-1], *(t for least, t in _STUDENT_T_ABOVE if degrees >= least)][-1]
 
 
 def short_batches(scenario: Scenario) -> bool:
@@ -60,7 +60,7 @@ def short_batches(scenario: Scenario) -> bool:
     return (scenario.duration_s - scenario.warm_s) / BATCHES < scenario.links.delay.high_s
 
 
-def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> Mapping[str, float]:
+def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> Mapping[str, float]:
     """Return by figure half of its 95 % interval, from the batches of one run.
 
     Of mean waits (`wait_ms.mean`), of parts of deliveries (`SHARES`, 0 to 1), of bytes of messages
@@ -68,24 +68,32 @@ def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> M
     """
     scenario = result.scenario
     found: dict[str, float | None] = {}
-    if seen is not None:
-        batch = _batches(scenario, [run.sent_us[message] or 0 for message in seen.message])
-        found[WAIT] = _half(batch, [wait / MS_US for wait in seen.wait_us])
-        for name, outcome in SHARES.items():
-            found[name] = _half(batch, [one > 0 for one in getattr(seen, outcome)])
+    if waits is not None:
+        batch = _assign_batches(scenario, [run.sent_us[message] or 0 for message in waits.message])
+        found[WAIT_METRIC] = _compute_batch_half_width(
+            batch, [wait / MS_US for wait in waits.wait_us]
+        )
+        for name, outcome in SHARE_METRICS.items():
+            found[name] = _compute_batch_half_width(
+                batch, [one > 0 for one in getattr(waits, outcome)]
+            )
     peers = [one for one in run.transmissions if scenario.topology.role(one.source) == PEER]
-    batch = _batches(scenario, [one.time_us for one in peers])
-    found["peer.control_bytes"] = _half(batch, [one.control_bytes for one in peers])
-    encoded = [one.encoded_bytes for one in peers if one.encoded_bytes is not None]
+    batch = _assign_batches(scenario, [one.time_us for one in peers])
+    found["peer.control_bytes"] = _compute_batch_half_width(
+        batch, [one.control_bytes for one in peers]
+    )
+    encoded = [one.wire_bytes for one in peers if one.wire_bytes is not None]
     if len(encoded) == len(peers):
-        found["peer.wire_bytes"] = _half(batch, encoded)
+        found["peer.wire_bytes"] = _compute_batch_half_width(batch, encoded)
     stored = result.series.get("peer.storage_bytes", ())
     times_us = [round(time_s * US) for time_s in result.series.get("time_s", ())]
-    found["peer.storage_bytes"] = _half(_batches(scenario, times_us[: len(stored)]), stored)
+    found["peer.storage_bytes"] = _compute_batch_half_width(
+        _assign_batches(scenario, times_us[: len(stored)]), stored
+    )
     return {name: half for name, half in found.items() if half is not None}
 
 
-def _batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
+def _assign_batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
     """Return the batch of each time, -1 before the first."""
     warm_us = round(scenario.warm_s * US)
     span_us = (round(scenario.duration_s * US) - warm_us) / BATCHES
@@ -93,7 +101,7 @@ def _batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
     return np.where(since_us < 0, -1, np.minimum((since_us / span_us).astype(int), BATCHES - 1))
 
 
-def _half(batch: Ints, values: Sequence[float]) -> float | None:
+def _compute_batch_half_width(batch: Ints, values: Sequence[float]) -> float | None:
     """Return half of the interval of the mean of values; None for too few batches."""
     counts = np.bincount(batch[batch >= 0], minlength=BATCHES)
     sums = np.bincount(batch[batch >= 0], np.array(values, float)[batch >= 0], BATCHES)

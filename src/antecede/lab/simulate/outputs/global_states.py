@@ -29,8 +29,8 @@ from antecede.core.oracle import DELIVER, EVENT, RECEIVE, SEND, Channel, Cuts, E
 from antecede.errors import RemoteError
 from antecede.lab.simulate.config.model import SnapshotPlan
 from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Mark, Recording
-from antecede.lab.simulate.topology import Topology, names_of
+from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Recording, StateMark
+from antecede.lab.simulate.topology import Topology, list_names
 
 
 class RecordedState(NamedTuple):
@@ -65,16 +65,16 @@ class RecordedState(NamedTuple):
 class _Snapshot:
     """Notes on a snapshot during the run."""
 
-    def __init__(self, begun_us: int) -> None:
-        self.begun_us, self.ended_us = begun_us, begun_us
-        self.by: list[str] = []
+    def __init__(self, started_us: int) -> None:
+        self.started_us, self.completed_us = started_us, started_us
+        self.initiators: list[str] = []
         self.recorded: set[str] = set()
         self.channels: dict[Channel, tuple[str, ...]] = {}
-        self.complete: set[str] = set()
-        self.markers = self.marker_bytes = self.refused = 0
+        self.completed: set[str] = set()
+        self.markers = self.marker_bytes = self.rejected_markers = 0
 
 
-class GlobalStates:
+class SnapshotRecorder:
     """The members' ends of a snapshot algorithm in one run.
 
     The caller sends returned `Tell` effects before anything else.
@@ -82,126 +82,133 @@ class GlobalStates:
 
     def __init__(self, topology: Topology, plan: SnapshotPlan, run: Recording) -> None:
         self.plan, self.run = plan, run
-        names = names_of(topology)
+        names = list_names(topology)
         self.names = {at: names[at] for at in topology.senders()}
         self.address = {name: at for at, name in self.names.items()}
         make = ALGORITHMS[plan.algorithm]
-        self.ends: dict[int, Algorithm] = {
+        self.algorithms: dict[int, Algorithm] = {
             at: make(name, self.address) for at, name in self.names.items()
         }
-        self.stamped = make.stamped
-        self.taken: dict[int, _Snapshot] = {}
+        self.carries_stamps = make.stamped
+        self.snapshots: dict[int, _Snapshot] = {}
         self.stamps: dict[int, int] = {}  # message -> what it carries
         self.stamp_bytes = 0
 
-    def begin(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
+    def start(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
         """Yield address and markers of each initiator that has not heard of the snapshot yet."""
         for at in self.plan.by:
-            end, effects = self.ends[at], list[Effect]()
+            end, effects = self.algorithms[at], list[Effect]()
             if end.number < number:
-                self._snapshot(number, now_us).by.append(self.names[at])
+                self._get_snapshot(number, now_us).initiators.append(self.names[at])
             while end.number < number:  # one that never heard of an earlier one records it too
                 effects += end.begin()
-            yield at, self._noted(now_us, at, effects)
+            yield at, self._apply_effects(now_us, at, effects)
 
-    def sent(self, at: int, message: int, targets: Sequence[int]) -> None:
+    def on_send(self, address: int, message: int, targets: Sequence[int]) -> None:
         """Take note that a message goes to these addresses."""
-        stamps = [self.ends[at].send(self.names[target]) for target in targets]
+        stamps = [self.algorithms[address].send(self.names[target]) for target in targets]
         self.stamps[message] = max(stamps, default=0)
-        if self.stamped:
+        if self.carries_stamps:
             self.stamp_bytes += len(targets) * varint_size(self.stamps[message])
 
-    def arrived(self, now_us: int, at: int, message: int) -> Sequence[Tell]:
+    def on_arrive(self, now_us: int, address: int, message: int) -> Sequence[Tell]:
         """Take note of the first copy of a message, before the run has a row of it."""
         sender = self.names[self.run.sender[message]]
         try:
-            effects = self.ends[at].arrive(sender, self.stamps[message], f"m{message}")
+            effects = self.algorithms[address].arrive(sender, self.stamps[message], f"m{message}")
         except RemoteError:  # it is further ahead than can be
-            self._snapshot(self.stamps[message], now_us).refused += 1
+            self._get_snapshot(self.stamps[message], now_us).rejected_markers += 1
             return ()
-        return self._noted(now_us, at, effects)
+        return self._apply_effects(now_us, address, effects)
 
-    def marker(self, now_us: int, at: int, source: int, marker: Marker) -> Sequence[Tell]:
+    def on_marker(self, now_us: int, address: int, source: int, marker: Marker) -> Sequence[Tell]:
         """Take in a marker; one that its receiver cannot take is counted."""
         try:
-            effects = self.ends[at].marker(self.names[source], marker)
+            effects = self.algorithms[address].marker(self.names[source], marker)
         except RemoteError:
-            self._snapshot(marker.number, now_us).refused += 1
+            self._get_snapshot(marker.number, now_us).rejected_markers += 1
             return ()
-        return self._noted(now_us, at, effects)
+        return self._apply_effects(now_us, address, effects)
 
-    def _snapshot(self, number: int, now_us: int) -> _Snapshot:
-        return self.taken.setdefault(number, _Snapshot(now_us))
+    def _get_snapshot(self, number: int, now_us: int) -> _Snapshot:
+        return self.snapshots.setdefault(number, _Snapshot(now_us))
 
-    def _noted(self, now_us: int, at: int, effects: Sequence[Effect]) -> list[Tell]:
-        name, tells = self.names[at], list[Tell]()
+    def _apply_effects(self, now_us: int, address: int, effects: Sequence[Effect]) -> list[Tell]:
+        name, tells = self.names[address], list[Tell]()
         for effect in effects:
             if isinstance(effect, Tell):
                 tells.append(effect)
-                of = self._snapshot(effect.marker.number, now_us)
+                of = self._get_snapshot(effect.marker.number, now_us)
                 of.markers += 1
-                of.marker_bytes += self._size(effect.marker)
+                of.marker_bytes += self._measure_marker(effect.marker)
                 continue
-            of = self._snapshot(effect.number, now_us)
+            of = self._get_snapshot(effect.number, now_us)
             if isinstance(effect, Record):
                 of.recorded.add(name)
-                self.run.marks.append(Mark(len(self.run), now_us, at, effect.number))
+                self.run.marks.append(StateMark(len(self.run), now_us, address, effect.number))
             elif isinstance(effect, Content):
                 kept = tuple(map(str, effect.messages))
                 if kept:
                     of.channels[Channel(effect.source, name)] = kept
             elif isinstance(effect, Complete):
-                of.complete.add(name)
-                of.ended_us = now_us
+                of.completed.add(name)
+                of.completed_us = now_us
         return tells
 
-    def _size(self, marker: Marker) -> int:
+    def _measure_marker(self, marker: Marker) -> int:
         """Return the bytes of a marker: its kind, its number and, where it counts, the count."""
-        return 1 + varint_size(marker.number) + (varint_size(marker.sent) if self.stamped else 0)
+        return (
+            1
+            + varint_size(marker.number)
+            + (varint_size(marker.sent) if self.carries_stamps else 0)
+        )
 
-    def states(self) -> list[RecordedState]:
+    def check_states(self) -> list[RecordedState]:
         """Return every snapshot of the run, judged."""
-        if not self.taken:
+        if not self.snapshots:
             return []
-        cuts, addressed = Cuts(_rows(self.run, self.names)), _arrivals(self.run, self.names)
-        positions = self._positions()
+        cuts, addressed = (
+            Cuts(_make_events(self.run, self.names)),
+            _collect_arrivals(self.run, self.names),
+        )
+        positions = self._find_positions()
         return [
-            self._judged(k, of, positions.get(k, {}), cuts, addressed)
-            for k, of in sorted(self.taken.items())
+            self._check_snapshot(k, of, positions.get(k, {}), cuts, addressed)
+            for k, of in sorted(self.snapshots.items())
         ]
 
-    def _judged(
+    def _check_snapshot(
         self,
         number: int,
-        of: _Snapshot,
+        snapshot: _Snapshot,
         cut: Mapping[str, int],
         cuts: Cuts,
         addressed: Mapping[str, tuple[str, ...]],
     ) -> RecordedState:
-        complete = len(of.complete) == len(self.ends)
-        recorded = len(of.recorded) == len(self.ends)
-        wrong = cuts.wrongs(cut, of.channels if complete else None, addressed)
+        complete = len(snapshot.completed) == len(self.algorithms)
+        recorded = len(snapshot.recorded) == len(self.algorithms)
+        wrong = cuts.wrongs(cut, snapshot.channels if complete else None, addressed)
         open_at = {
             name: end.open_channels(number)
-            for at, end in self.ends.items()
-            if (name := self.names[at]) in of.recorded and name not in of.complete
+            for at, end in self.algorithms.items()
+            if (name := self.names[at]) in snapshot.recorded and name not in snapshot.completed
         }
         return RecordedState(
             number,
-            tuple(of.by),
-            of.begun_us / US,
-            of.ended_us / US if complete else None,
+            tuple(snapshot.initiators),
+            snapshot.started_us / US,
+            snapshot.completed_us / US if complete else None,
             cut,
-            dict(sorted(of.channels.items())),
-            of.markers,
-            of.marker_bytes,
-            of.refused,
-            tuple(name for name in self.address if name not in of.recorded),
+            dict(sorted(snapshot.channels.items())),
+            snapshot.markers,
+            snapshot.marker_bytes,
+            snapshot.rejected_markers,
+            tuple(name for name in self.address if name not in snapshot.recorded),
             open_at,
             tuple(wrong) if recorded else None,
         )
 
-    def _positions(self) -> dict[int, dict[str, int]]:
+    def _find_positions(self) -> dict[int, dict[str, int]]:
         """Return of each snapshot which row of each member is the last inside."""
         found: dict[int, dict[str, int]] = {}
         rows = dict.fromkeys(self.names, 0)
@@ -213,7 +220,7 @@ class GlobalStates:
         return found
 
 
-def figures(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
+def compute_metrics(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
     """Return the figures of a run's snapshots; see `outputs.result`."""
     complete = [one for one in states if one.completed_s is not None]
     found: dict[str, float] = {
@@ -237,14 +244,14 @@ def snapshot_name(number: int) -> str:
     return f"snapshot {number}"
 
 
-def _rows(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
+def _make_events(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
     kinds = {SENT: SEND, ARRIVED: RECEIVE, RECORDED: EVENT}
     for event in run.rows():
         kind = kinds.get(event.kind, DELIVER)
         yield Event(kind=kind, id=f"m{event.message}", member=names[event.member])
 
 
-def _arrivals(run: Recording, names: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
+def _collect_arrivals(run: Recording, names: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
     """Return of every message where it arrived at all."""
     found: dict[int, list[str]] = {}
     for event in run.events():

@@ -47,22 +47,22 @@ from antecede.quantiles import nearest_rank, quantile
 MS_US = US // 1000
 
 
-class Sizes:
+class MessageSizes:
     """Bytes of messages: sums of integers."""
 
     def __init__(self) -> None:
-        self.count = self.control = self.squares = self.encoded = 0
+        self.count = self.control = self.squares = self.wire = 0
         self.has_wire = True
 
-    def add(self, control: int, encoded: int | None) -> None:
+    def add(self, control: int, wire: int | None) -> None:
         """Count a message. `encoded` is None if the protocol has no wire format."""
         self.count += 1
         self.control += control
         self.squares += control * control
-        self.encoded += encoded or 0
-        self.has_wire &= encoded is not None
+        self.wire += wire or 0
+        self.has_wire &= wire is not None
 
-    def figures(self, role: str) -> dict[str, float]:
+    def compute_metrics(self, role: str) -> dict[str, float]:
         """Return mean and standard deviation of control bytes, and the mean encoded."""
         if not self.count:
             return {}
@@ -72,15 +72,15 @@ class Sizes:
             f"{role}.control_bytes_sd": math.sqrt(spread) / self.count,
         }
         if self.has_wire:
-            found[f"{role}.wire_bytes"] = self.encoded / self.count
+            found[f"{role}.wire_bytes"] = self.wire / self.count
         return found
 
 
-class Stored:
+class StorageSamples:
     """Values of several members at every sample."""
 
     def __init__(self) -> None:
-        self.total = self.count = self.most = 0
+        self.total = self.count = self.maximum = 0
         self.series: list[float] = []
 
     def add(self, values: Sequence[int]) -> None:
@@ -88,7 +88,7 @@ class Stored:
         total = sum(values)
         self.total += total
         self.count += len(values)
-        self.most = max(self.most, *values)
+        self.maximum = max(self.maximum, *values)
         self.series.append(total / len(values))
 
     @property
@@ -96,11 +96,11 @@ class Stored:
         """Mean over members and samples."""
         return self.total / self.count
 
-    def figures(self, role: str) -> dict[str, float]:
+    def compute_metrics(self, role: str) -> dict[str, float]:
         """Return mean and maximum of storage; nothing without a sample."""
         if not self.count:
             return {}
-        return {f"{role}.storage_bytes": self.mean, f"{role}.storage_bytes_max": self.most}
+        return {f"{role}.storage_bytes": self.mean, f"{role}.storage_bytes_max": self.maximum}
 
 
 WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
@@ -121,7 +121,7 @@ def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
     }
 
 
-def binned_wait_figures(
+def compute_binned_wait_metrics(
     bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
 ) -> dict[str, float]:
     """Return the figures of `count` waits, of which `bins[w]` took w us; see `wait_figures`.
@@ -144,7 +144,7 @@ def binned_wait_figures(
     }
 
 
-class Entropy:
+class VectorEntropy:
     """Bytes that bit vectors need at least, when any set of their size in the window is alike."""
 
     def __init__(self) -> None:
@@ -155,19 +155,21 @@ class Entropy:
         shape = bits.bit_length(), bits.bit_count()
         self.counts[shape] = self.counts.get(shape, 0) + 1
 
-    def mean(self) -> float:
+    def compute_mean(self) -> float:
         """Return the mean of log2(window over set) / 8."""
-        total = math.fsum(entropy_bytes(*shape) * n for shape, n in sorted(self.counts.items()))
+        total = math.fsum(
+            compute_entropy_bytes(*shape) * n for shape, n in sorted(self.counts.items())
+        )
         return total / sum(self.counts.values())
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def entropy_bytes(window: int, chosen: int) -> float:
+def compute_entropy_bytes(window: int, chosen: int) -> float:
     """Return log2 of (window over chosen) / 8."""
     return math.log2(math.comb(window, chosen)) / 8
 
 
-def sample_times(scenario: Scenario) -> range:
+def list_sample_times(scenario: Scenario) -> range:
     """Return when storage is looked at, in microseconds: before all events of that time."""
     end_us, every_us = round(scenario.duration_s * US), round(scenario.sample_s * US)
     return range(round(scenario.warm_s * US), end_us, max(1, every_us))

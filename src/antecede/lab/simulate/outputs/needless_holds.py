@@ -20,26 +20,31 @@ from typing import NamedTuple
 from antecede.core.protocols import Relation
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
-from antecede.lab.simulate.outputs.violations import FULL, pasts, violations, wanted
+from antecede.lab.simulate.outputs.violations import (
+    FULL,
+    compute_pasts,
+    find_violations,
+    make_cause_filter,
+)
 
 
 class WaitCounts(NamedTuple):
     """Deliveries of a run."""
 
     checked: int  # deliveries, without those that the protocol itself marked as lacking something
-    early: int  # delivered before a message of their causal past
+    violations: int  # delivered before a message of their causal past
     held: int  # not delivered at once when they arrived
     unnecessary: int  # held though all of their causal past had been delivered
-    unnecessary_us: int  # microseconds that these were held after that, in all
+    needless_us: int  # microseconds that these were held after that, in all
 
     def figures(self) -> dict[str, float]:
         """Return what a result's figures may hold, by name."""
         return {
             "causal.checked": self.checked,
-            "causal.violations": self.early,
+            "causal.violations": self.violations,
             "causal.held": self.held,
             "causal.needless_holds": self.unnecessary,
-            "causal.needless_hold_ms": 1000 * self.unnecessary_us / US,
+            "causal.needless_hold_ms": 1000 * self.needless_us / US,
         }
 
 
@@ -48,18 +53,18 @@ class DeliveryWaits(NamedTuple):
 
     message: list[int]
     wait_us: list[int]  # from arrival
-    late_us: list[int]  # of this, after the last message of the causal past was there
-    early: list[bool]
-    early_by_receipt: list[bool]
+    needless_us: list[int]  # of this, after the last message of the causal past was there
+    violations: list[bool]
+    receipt_violations: list[bool]
 
     def counts(self) -> WaitCounts:
         """Return the counts."""
         return WaitCounts(
             len(self.message),
-            sum(self.early),
+            sum(self.violations),
             sum(wait > 0 for wait in self.wait_us),
-            sum(late > 0 for late in self.late_us),
-            sum(self.late_us),
+            sum(late > 0 for late in self.needless_us),
+            sum(self.needless_us),
         )
 
 
@@ -75,15 +80,15 @@ def delivery_waits(run: Recording) -> DeliveryWaits | None:
         return None
     relation = run.relation if run.relation is Relation.BY_TOPIC else Relation.BY_DELIVERY
     early: list[bool] = []
-    violations(run, relation, each=early)
+    find_violations(run, relation, outcomes=early)
     by_receipt: list[bool] = []
-    violations(run, Relation.BY_RECEIPT, each=by_receipt)
-    needed = wanted(run, relation, range(len(run.sender)))
-    message, wait_us, late_us = _waits(run, pasts(run, relation).past, needed)
+    find_violations(run, Relation.BY_RECEIPT, outcomes=by_receipt)
+    needed = make_cause_filter(run, relation, range(len(run.sender)))
+    message, wait_us, late_us = _measure_waits(run, compute_pasts(run, relation).past, needed)
     return DeliveryWaits(message, wait_us, late_us, early, by_receipt)
 
 
-def _waits(
+def _measure_waits(
     run: Recording, past: list[int], needed: Callable[[int, int], int]
 ) -> tuple[list[int], list[int], list[int]]:
     """Return of each delivery its message, how long it waited, and of that for nothing."""

@@ -23,10 +23,10 @@ __all__ = [
     "RELEASED",
     "SENT",
     "FirstTransmission",
-    "Mark",
-    "Numbered",
+    "NumberedMessage",
     "Recording",
     "RunEvent",
+    "StateMark",
 ]
 
 RECORDED = RELEASED + 1  # A kind of `Recording.rows` alone: a member recorded its state
@@ -41,7 +41,7 @@ class RunEvent(NamedTuple):
     message: int
 
 
-class Mark(NamedTuple):
+class StateMark(NamedTuple):
     """A member recorded its state for a snapshot."""
 
     row: int  # how many events the whole run had before
@@ -58,10 +58,10 @@ class FirstTransmission(NamedTuple):
     message: int
     targets: tuple[int, ...]
     control_bytes: int
-    encoded_bytes: int | None  # None: the protocol has no wire format
+    wire_bytes: int | None  # None: the protocol has no wire format
 
 
-class Numbered(NamedTuple):
+class NumberedMessage(NamedTuple):
     """A message in an internal group."""
 
     super_peer: int
@@ -82,22 +82,22 @@ class Recording:
     sender: list[int]
     sent_us: list[int | None]  # None: never sent, because what it answers never came
     parents: list[tuple[int, ...]]  # what a message answers
-    addressed: list[tuple[int, ...] | None]
+    addressees: list[tuple[int, ...] | None]
     """Whom it is for, ascending; None: everybody else with an application."""
     topics: list[tuple[str, ...]]
     subscriptions: tuple[frozenset[str], ...] = ()
     transmissions: list[FirstTransmission] = field(default_factory=list)
     """Only where the run was made with `record`."""
-    numbered: list[Numbered] = field(default_factory=list)
+    numbered_messages: list[NumberedMessage] = field(default_factory=list)
     """Messages of super peers into their groups."""
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[StateMark] = field(default_factory=list)
     """Local states that were recorded, in their order."""
     _times: array[int] = field(default_factory=lambda: array("q"))
     _kinds: bytearray = field(default_factory=bytearray)
     _members: array[int] = field(default_factory=lambda: array("l"))
     _messages: array[int] = field(default_factory=lambda: array("l"))
 
-    def note(self, time_us: int, kind: int, member: int, message: int) -> None:
+    def record(self, time_us: int, kind: int, member: int, message: int) -> None:
         """Add what happens next."""
         self._times.append(time_us)
         self._kinds.append(kind)
@@ -131,7 +131,7 @@ class Recording:
 
     def receivers(self, message: int) -> tuple[int, ...]:
         """Return whom a message is for, ascending."""
-        given = self.addressed[message]
+        given = self.addressees[message]
         if given is not None:
             return given
         sender = self.sender[message]

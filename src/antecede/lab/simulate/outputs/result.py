@@ -44,7 +44,7 @@ from antecede.core.protocols import Relation
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.outputs.global_states import RecordedState
 
-JUDGED = (
+VIOLATION_METRICS = (
     "promise_violations",
     "violations.by_delivery",
     "violations.by_receipt",
@@ -61,14 +61,16 @@ class Measures(NamedTuple):
 
     sizes: bool = True  # control bytes by the source's accounting; in a hierarchy also entropy
     encoded: bool = True  # control bytes on the wire
-    causes: bool = True  # deliveries before a cause; in a hierarchy also IDR's bytes and Lemma 3
+    violations: bool = (
+        True  # deliveries before a cause; in a hierarchy also IDR's bytes and Lemma 3
+    )
     ds: bool = True  # bytes of DS among external peers
     storage: bool = True  # samples of what members keep and hold back
 
 
 EVERYTHING = Measures()
 NOTHING = Measures(False, False, False, False, False)
-NOT_ASKED = "not asked for"
+NOT_SELECTED = "not asked for"
 
 
 class Result(NamedTuple):

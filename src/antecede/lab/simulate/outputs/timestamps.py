@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.clocks import MemberClocks, bounds_of
+from antecede.lab.simulate.clocks import MemberClocks, compute_bounds
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.network import Channels, channels
-from antecede.lab.simulate.random_streams import Stream, draws, key, units
+from antecede.lab.simulate.network import Channels, make_channels
+from antecede.lab.simulate.random_streams import Stream, draw_array, draw_unit_array, make_key
 from antecede.lab.simulate.topology import Hierarchy, PubSub
 from antecede.lab.simulate.workload import Traffic
 from antecede.tables.false_causality import (
@@ -38,7 +38,7 @@ from antecede.tables.false_causality import (
 from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
-_PLAIN = ("partitions", "buffer", "service_s", "duplicate")
+_UNSUPPORTED_LINK_KEYS = ("partitions", "buffer", "service_s", "duplicate")
 """Keys of the network that must be left alone here."""
 
 
@@ -55,7 +55,7 @@ def stamped(
     seed: int,
     observers: Collection[int] | None = None,
     *,
-    to_everybody: bool = False,
+    broadcast: bool = False,
 ) -> dict[int, Stamps]:
     """Return the stamps of what each observer received, in the order of arrival.
 
@@ -66,31 +66,31 @@ def stamped(
     """
     _check(scenario)
     traffic = Traffic(scenario, seed)
-    channel = channels(scenario.topology, scenario.links)
+    channel = make_channels(scenario.topology, scenario.links)
     size = scenario.topology.size
-    topics = _topics(traffic)
-    wanted = None if to_everybody else _wanted(traffic, topics)
-    copies = _arrivals(scenario, seed, traffic, channel, wanted)
-    clocks = _run(traffic, copies, size, topics)
-    everything = _stamps(scenario, seed, traffic, clocks, topics)
-    limits = limits_of(bounds_of(scenario, channel), range(size), range(size))
+    topics = _encode_topics(traffic)
+    wanted = None if broadcast else _find_recipients(traffic, topics)
+    copies = _draw_arrivals(scenario, seed, traffic, channel, wanted)
+    clocks = _run_clocks(traffic, copies, size, topics)
+    everything = _collect_timestamps(scenario, seed, traffic, clocks, topics)
+    limits = limits_of(compute_bounds(scenario, channel), range(size), range(size))
     everything = everything._replace(limits=limits)
     chosen = range(size) if observers is None else observers
-    return {at: _seen(everything, copies, at, traffic) for at in chosen}
+    return {at: _select_received(everything, copies, at, traffic) for at in chosen}
 
 
 def _check(scenario: Scenario) -> None:
     if isinstance(scenario.topology, Hierarchy):
         raise ScenarioError("topology: stamps are those of flat groups: mesh or pubsub")
     usual = type(scenario.links)()
-    for name in _PLAIN:
+    for name in _UNSUPPORTED_LINK_KEYS:
         if getattr(scenario.links, name) != getattr(usual, name):
             raise ScenarioError(f"links.{name}: stamps are made for networks without it")
     if scenario.workload.answers or scenario.workload.fanout is not None:
         raise ScenarioError("workload: stamps are made for messages to everybody, without answers")
 
 
-def _topics(traffic: Traffic) -> Words:
+def _encode_topics(traffic: Traffic) -> Words:
     """Return the topics of each message as bits; none without topics [messages]."""
     count = len(traffic.schedule.sender)
     if len(traffic.topics) > _MAX_TOPICS:
@@ -99,31 +99,33 @@ def _topics(traffic: Traffic) -> Words:
     found = np.zeros(count, dtype=np.uint64)
     if bit:
         for message in range(count):
-            found[message] = sum(bit[topic] for topic in traffic.publication(message))
+            found[message] = sum(bit[topic] for topic in traffic.choose_topics(message))
     return found
 
 
-def _wanted(traffic: Traffic, topics: Words) -> Bools | None:
+def _find_recipients(traffic: Traffic, topics: Words) -> Bools | None:
     """Tell which address gets which message [messages, addresses]; None: everybody everything."""
     if not traffic.subscriptions:
         return None
-    own = np.array([_bits(traffic, at) for at in range(traffic.size)], dtype=np.uint64)
+    own = np.array(
+        [_encode_subscription(traffic, at) for at in range(traffic.size)], dtype=np.uint64
+    )
     found: Bools = (topics[:, None] & own[None, :]) != 0
     return found
 
 
-def _bits(traffic: Traffic, at: int) -> int:
+def _encode_subscription(traffic: Traffic, address: int) -> int:
     if not traffic.subscriptions:
         return ALL_TOPICS
     return sum(
         1 << place
         for place, topic in enumerate(traffic.topics)
-        if topic in traffic.subscriptions[at]
+        if topic in traffic.subscriptions[address]
     )
 
 
-def _arrivals(
-    scenario: Scenario, seed: int, traffic: Traffic, of: Channels, wanted: Bools | None
+def _draw_arrivals(
+    scenario: Scenario, seed: int, traffic: Traffic, channels: Channels, recipients: Bools | None
 ) -> ArrivedCopies:
     """Return all copies that arrive at somebody else than their sender."""
     sender, size = traffic.schedule.sender, traffic.size
@@ -131,21 +133,23 @@ def _arrivals(
     target = np.tile(np.arange(size), len(sender))
     source = sender[message]
     there = target != source
-    if wanted is not None:
-        there &= wanted.reshape(-1)
+    if recipients is not None:
+        there &= recipients.reshape(-1)
     channel = source * size + target
     if scenario.links.loss:
-        there &= units(key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
+        there &= (
+            draw_unit_array(make_key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
+        )
     message, target, source, channel = (x[there] for x in (message, target, source, channel))
-    words = draws(key(seed, Stream.DELAY), message, channel)
-    time_us = traffic.schedule.time_us[message] + of.delays_us(words, source, target)
+    words = draw_array(make_key(seed, Stream.DELAY), message, channel)
+    time_us = traffic.schedule.time_us[message] + channels.delays_us(words, source, target)
     if scenario.links.fifo:
-        time_us = _in_order(time_us, channel)
+        time_us = _enforce_fifo(time_us, channel)
     order = np.lexsort((target, message, time_us))
     return ArrivedCopies(message[order], target[order], time_us[order])
 
 
-def _in_order(time_us: Ints, channel: Ints) -> Ints:
+def _enforce_fifo(time_us: Ints, channel: Ints) -> Ints:
     """Let no copy overtake another on its channel; copies are in the order of sending."""
     order = np.argsort(channel, kind="stable")
     found = time_us.copy()
@@ -156,7 +160,7 @@ def _in_order(time_us: Ints, channel: Ints) -> Ints:
     return found
 
 
-def _run(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
+def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
     """Let the clocks run over sendings and arrivals."""
     count = len(traffic.schedule.sender)
     times = np.r_[traffic.schedule.time_us, copies.time_us]
@@ -171,14 +175,14 @@ def _run(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> C
     return clocks_of(rows, steps, np.arange(size), size, topics, len(traffic.topics))
 
 
-def _stamps(
+def _collect_timestamps(
     scenario: Scenario, seed: int, traffic: Traffic, clocks: Clocks, topics: Words
 ) -> Stamps:
     sender, times = traffic.schedule.sender, traffic.schedule.time_us
     member_clocks = MemberClocks(scenario.clocks, seed)
     shown = np.array(
         [
-            member_clocks.reading_us(at, now)
+            member_clocks.read_us(at, now)
             for at, now in zip(sender.tolist(), times.tolist(), strict=True)
         ],
         dtype=np.int64,
@@ -191,21 +195,23 @@ def _stamps(
     return stamps
 
 
-def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) -> Stamps:
+def _select_received(
+    timestamps: Stamps, copies: ArrivedCopies, address: int, traffic: Traffic
+) -> Stamps:
     """Return the stamps of what one address received."""
-    came = copies.message[copies.member == at]
+    came = copies.message[copies.member == address]
     names = ("sender", "seq", "lt", "pt_us", "vector", "topics", "counts", "lt_printed")
     columns = {
-        name: getattr(everything, name)[came]
+        name: getattr(timestamps, name)[came]
         for name in names
-        if getattr(everything, name) is not None
+        if getattr(timestamps, name) is not None
     }
-    return everything._replace(
-        **columns, arrival=np.arange(len(came)), subscription=_bits(traffic, at)
+    return timestamps._replace(
+        **columns, arrival=np.arange(len(came)), subscription=_encode_subscription(traffic, address)
     )
 
 
-def rules_for(scenario: Scenario) -> list[str]:
+def list_rules(scenario: Scenario) -> list[str]:
     """Return the names of the rules that a scenario's messages can be held to."""
     topics = isinstance(scenario.topology, PubSub)
     return [name for name, rule in RULES.items() if topics or not rule.topics]
@@ -221,7 +227,7 @@ def meter_figures(
     `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
     InputError for an unknown rule, LocalError for one that does not fit.
     """
-    chosen = rules_for(scenario) if rules is None else list(rules)
+    chosen = list_rules(scenario) if rules is None else list(rules)
     found: dict[str, float] = {}
     for stamps in stamped(scenario, seed).values():
         for name, counts in zip(chosen, count_rules(stamps, chosen), strict=True):

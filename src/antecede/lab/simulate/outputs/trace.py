@@ -25,7 +25,7 @@ from antecede.lab.check import LEARNS
 from antecede.lab.simulate.clocks import MemberClocks
 from antecede.lab.simulate.outputs.global_states import snapshot_name
 from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Recording
-from antecede.lab.simulate.topology import names_of
+from antecede.lab.simulate.topology import list_names
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event, write_events
 from antecede.tables.trace.user_tables import PARQUET
 
@@ -37,9 +37,9 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
     relation = relation or run.relation
     if relation in (Relation.NONE, Relation.FIFO):
         relation = Relation.BY_DELIVERY
-    causes = _Causes(run, relation)
+    causes = _CauseTracker(run, relation)
     clocks = MemberClocks(run.scenario.clocks, run.seed)
-    name = names_of(run.scenario.topology)
+    name = list_names(run.scenario.topology)
     for row, (time_us, kind, member, message) in enumerate(run.rows()):
         if kind == RECORDED:
             said = snapshot_name(message)
@@ -47,7 +47,7 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
             arrival = time_us * NS
             yield Event(id=told, member=name[member], file_order=row, arrival=arrival, text=said)
             continue
-        causes.follow(kind, member, message)
+        causes.update(kind, member, message)
         sent = kind == SENT
         yield Event(
             kind=SEND if sent else RECEIVE if kind == ARRIVED else DELIVER,
@@ -58,7 +58,7 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
             topics=run.topics[message],
             file_order=row,
             arrival=time_us * NS,
-            send_time=clocks.reading_us(member, time_us) * NS if sent else None,
+            send_time=clocks.read_us(member, time_us) * NS if sent else None,
         )
 
 
@@ -74,7 +74,7 @@ def write_trace(
     return len(rows)
 
 
-class _Causes:
+class _CauseTracker:
     """Follows a run and finds the immediate causes of every message."""
 
     def __init__(self, run: Recording, relation: Relation) -> None:
@@ -86,14 +86,14 @@ class _Causes:
         """By member: how many messages of each member it knows of."""
         self.newest: list[dict[int, int]] = [{} for _ in range(size)]
         """By member: sender -> its message that nothing known comes after."""
-        self.stamp: list[list[int]] = [[]] * len(run.sender)
+        self.timestamp: list[list[int]] = [[]] * len(run.sender)
 
-    def follow(self, kind: int, member: int, message: int) -> None:
+    def update(self, kind: int, member: int, message: int) -> None:
         """Take in what happened."""
         clock, newest = self.clock[member], self.newest[member]
         if kind == SENT:
             self.parents[message] = tuple(sorted(newest.values()))
-            self.stamp[message] = list(clock)
+            self.timestamp[message] = list(clock)
             clock[member] += 1
             self.number[message] = clock[member]
             self.newest[member] = {member: message}
@@ -103,7 +103,7 @@ class _Causes:
         sender = self.run.sender[message]
         if kind not in self.learns or clock[sender] >= self.number[message]:
             return
-        stamp = self.stamp[message]
+        stamp = self.timestamp[message]
         for other in [k for k, named in newest.items() if self.number[named] <= stamp[k]]:
             del newest[other]
         newest[sender] = message

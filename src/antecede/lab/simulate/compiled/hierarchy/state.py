@@ -18,17 +18,23 @@ import numpy.typing as npt
 
 from antecede.lab.simulate.compiled.hierarchy.records import (
     Ack,
-    Counters,
+    ByteSums,
     Group,
-    Known,
-    Message,
-    Node,
+    HierarchyCounters,
+    HierarchyMessage,
+    HierarchyNode,
     Process,
-    Stored,
-    Sums,
+    ReceivedNumbers,
+    StorageSums,
 )
-from antecede.lab.simulate.compiled.queue import Queue, queue_bytes
-from antecede.lab.simulate.compiled.records import LINE, Rows, Shapes, array_bytes, layout
+from antecede.lab.simulate.compiled.queue import Queue, compute_queue_bytes
+from antecede.lab.simulate.compiled.records import (
+    CACHE_LINE_BYTES,
+    Rows,
+    Shapes,
+    compute_array_bytes,
+    make_record_type,
+)
 from antecede.lab.simulate.outputs.result import Measures
 
 Words = npt.NDArray[np.uint64]
@@ -39,20 +45,20 @@ Floats = npt.NDArray[np.float64]
 BLOCK = 512  # messages of a block
 
 
-class State(NamedTuple):
+class HierarchyState(NamedTuple):
     """Everything about a run: N addresses, G super peers, E processes of the external group (G of
     them super peers), M messages, B blocks.
     """
 
     queue: Queue
-    measures: Measures
-    at: Counters
-    internal: Sums
-    external: Sums
-    idr: Sums
-    ds: Sums
+    selection: Measures
+    counters: HierarchyCounters
+    internal: ByteSums
+    external: ByteSums
+    idr: ByteSums
+    ds: ByteSums
     entropy: Floats  # [1] sum over bit vectors sent into groups
-    stored: Rows[Stored]  # [samples, 6] columns of `hierarchy.records`
+    storage: Rows[StorageSums]  # [samples, 6] columns of `hierarchy.records`
     wait_us: Words
     """[bins] how many counted deliveries waited so long; the last: that long or longer."""
     time_us: Words  # [M + 1] when messages are sent, and `inputs.FOREVER`
@@ -61,7 +67,7 @@ class State(NamedTuple):
     pruning: np.uint64
     ack_after: np.uint64
     delay_key: np.uint64  # of the stream of delays
-    note_key: np.uint64  # of the stream of notes' delays
+    control_key: np.uint64  # of the stream of notes' delays
     table: Words  # [kinds, kinds] row of `quantiles`
     quantiles: Ints  # [tables, cells + 1] microseconds
     base: Words  # [places, places] microseconds added to a delay
@@ -69,10 +75,10 @@ class State(NamedTuple):
     newest_out: Words
     """[E, E] arrival of what was put last on a FIFO channel of the external group; else [1, 1]."""
     process: Rows[Process]  # [N]
-    message: Rows[Message]  # [M]
+    message: Rows[HierarchyMessage]  # [M]
     group: Rows[Group]  # [G + 1]
     sets: Words  # [B, N, 4, 8] sets of each process; [B, N, 3, 8] without IDR beside
-    come: Words
+    arrived: Words
     """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
     held."""
     needs: Words
@@ -80,34 +86,36 @@ class State(NamedTuple):
     [rows, 1, 8]."""
     number: Small  # [G, M + 1] number of a message at a super peer
     order: Small  # [G, M + 1] message of a number
-    vtx: Rows[Known]  # [E, G]
+    vtx: Rows[ReceivedNumbers]  # [E, G]
     head: Small  # [N, hash] first node of those that wait
-    nodes: Rows[Node]
+    nodes: Rows[HierarchyNode]
     acks: Rows[Ack]
     listed: Words  # [M + 2] a set as a list
     ready: Words  # [M + 2] nodes to look at again
-    done: Words  # [M + 2] messages of the external group that one arrival lets go
+    released: Words  # [M + 2] messages of the external group that one arrival lets go
     log: Ints  # [deliveries, 3] member, message, time; [0, 3]: not kept
-    carried: Ints
+    transmissions: Ints
     """[transmissions, 5] source, message, first target, bytes, encoded bytes; [0, 5]: not kept."""
     windows: Words  # [G + 1, words] bit vectors while they are measured: by super peer, and I
-    named: Ints  # [3, N] numbers by address while CI is measured; members and numbers of its pairs
+    named_numbers: (
+        Ints  # [3, N] numbers by address while CI is measured; members and numbers of its pairs
+    )
 
 
-class Size(NamedTuple):
+class HierarchyArraySizes(NamedTuple):
     """Sizes of the arrays."""
 
     addresses: int
     groups: int
-    place: int  # processes of the external group
+    external_size: int  # processes of the external group
     messages: int
     samples: int
     rows: int
-    most: int  # copies under way or held back at once, at most
+    max_copies: int  # copies under way or held back at once, at most
     longest_us: int
     fifo: bool
     log: bool
-    causes: bool  # IDR runs beside the protocol
+    runs_idr: bool  # IDR runs beside the protocol
 
     @property
     def blocks(self) -> int:
@@ -120,7 +128,7 @@ class Size(NamedTuple):
         return 64 if self.addresses <= 4096 else 16
 
     @property
-    def logged(self) -> int:
+    def max_deliveries(self) -> int:
         """Deliveries at most."""
         return self.messages * (self.addresses - self.groups) if self.log else 0
 
@@ -129,38 +137,38 @@ WAIT_BINS = 1 << 20
 ROLES = "internal", "external", "idr", "ds"  # fields of a state that are sums over messages
 
 
-def shapes(size: Size) -> Shapes:
+def list_shapes(size: HierarchyArraySizes) -> Shapes:
     """Return shape and type of every array that begins empty."""
-    n, g, e, m = size.addresses, size.groups, size.place, size.messages
+    n, g, e, m = size.addresses, size.groups, size.external_size, size.messages
     word, small, signed = np.uint64, np.uint32, np.int64
     return {
         "entropy": ((1,), np.float64),
-        "stored": ((size.samples, 6), layout(Stored)),
+        "storage": ((size.samples, 6), make_record_type(StorageSums)),
         "wait_us": ((WAIT_BINS + 1,), word),
         "newest_out": ((e, e) if size.fifo else (1, 1), word),
-        "process": ((n,), layout(Process)),
-        "message": ((m,), layout(Message, LINE)),
-        "group": ((g + 1,), layout(Group)),
-        "sets": ((size.blocks, n, 4 if size.causes else 3, 8), word),
-        "come": ((size.blocks, e, 8), word),
-        "needs": ((size.rows + 1, 2 if size.causes else 1, 8), word),
+        "process": ((n,), make_record_type(Process)),
+        "message": ((m,), make_record_type(HierarchyMessage, CACHE_LINE_BYTES)),
+        "group": ((g + 1,), make_record_type(Group)),
+        "sets": ((size.blocks, n, 4 if size.runs_idr else 3, 8), word),
+        "arrived": ((size.blocks, e, 8), word),
+        "needs": ((size.rows + 1, 2 if size.runs_idr else 1, 8), word),
         "number": ((g, m + 1), small),
         "order": ((g, m + 1), small),
-        "vtx": ((e, g), layout(Known)),
+        "vtx": ((e, g), make_record_type(ReceivedNumbers)),
         "head": ((n, size.hash), small),
-        "nodes": ((size.most + 2,), layout(Node)),
-        "acks": ((size.most + 2,), layout(Ack)),
+        "nodes": ((size.max_copies + 2,), make_record_type(HierarchyNode)),
+        "acks": ((size.max_copies + 2,), make_record_type(Ack)),
         "listed": ((m + 2,), word),
         "ready": ((m + 2,), word),
-        "done": ((m + 2,), word),
-        "log": ((size.logged, 3), signed),
-        "carried": (((g + 3) * m if size.log else 0, 5), signed),
+        "released": ((m + 2,), word),
+        "log": ((size.max_deliveries, 3), signed),
+        "transmissions": (((g + 3) * m if size.log else 0, 5), signed),
         "windows": ((g + 1, m // 64 + 2), word),
-        "named": ((3, n), signed),
+        "named_numbers": ((3, n), signed),
     }
 
 
-def state_bytes(size: Size) -> int:
+def compute_state_bytes(size: HierarchyArraySizes) -> int:
     """Return the memory of a run at most; what is never needed of it is never touched."""
-    queue = queue_bytes(size.longest_us, size.most)
-    return array_bytes(shapes(size)) + 8 * size.messages + queue
+    queue = compute_queue_bytes(size.longest_us, size.max_copies)
+    return compute_array_bytes(list_shapes(size)) + 8 * size.messages + queue

@@ -12,8 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.lab.simulate.compiled.queue import Queue, queue_bytes
-from antecede.lab.simulate.compiled.records import Half, Rows, Shapes, array_bytes, layout
+from antecede.lab.simulate.compiled.queue import Queue, compute_queue_bytes
+from antecede.lab.simulate.compiled.records import (
+    HalfWord,
+    Rows,
+    Shapes,
+    compute_array_bytes,
+    make_record_type,
+)
 from antecede.tables.kernels import inlined_lent as inlined
 
 Words = npt.NDArray[np.uint64]
@@ -30,7 +36,7 @@ VECTOR = np.uint64(2)  # newest number of each member (BSS, DS)
 DIFFERENCES = np.uint64(3)  # entries of VECTOR that changed since the sender's last message
 
 
-class Counters:
+class MeshCounters:
     """Scalars of a run."""
 
     arrivals: np.uint64  # copies that arrived
@@ -42,23 +48,23 @@ class Counters:
     logged: np.uint64
     free: np.uint64  # first unused node, 0: none
     fresh: np.uint64  # first node that was never used
-    early: np.uint64  # deliveries before a cause, by delivery; see `mesh.violations`
-    early_by_receipt: np.uint64
+    violations: np.uint64  # deliveries before a cause, by delivery; see `mesh.violations`
+    receipt_violations: np.uint64
     recent: np.uint64
     """Words of 64 messages, from the first on, that are older than the longest delay."""
-    unjudged: np.uint64  # members that lacked a message of such a word, summed over the words
-    overtaking: np.uint64  # deliveries that are not of their sender's next message
+    unchecked: np.uint64  # members that lacked a message of such a word, summed over the words
+    fifo_violations: np.uint64  # deliveries that are not of their sender's next message
 
 
-class Node:
+class MeshNode:
     """A message that is held back."""
 
-    after: Half  # next node or 0
-    slot: Half
-    since: Half  # arrival in us, modulo 2^32
+    after: HalfWord  # next node or 0
+    slot: HalfWord
+    since: HalfWord  # arrival in us, modulo 2^32
 
 
-class Sample:
+class StorageSample:
     """Storage of the members at one time."""
 
     pairs: np.uint64  # pairs in the CI of all members
@@ -67,11 +73,11 @@ class Sample:
     most_held: np.uint64  # messages held by a member, at most
 
 
-class State(NamedTuple):
+class MeshState(NamedTuple):
     """Everything about a run; P members, W slots, B = W / 512 blocks, M messages."""
 
     queue: Queue
-    at: Counters
+    counters: MeshCounters
     time_us: Words  # [M + 1] when messages are sent, and `inputs.FOREVER`
     sender: Words  # [M] member
     sample_us: Words  # [samples + 1] and FOREVER
@@ -79,10 +85,12 @@ class State(NamedTuple):
     kind: Words  # [P] kinds of members, by which channels have their delays
     table: Words  # [kinds, kinds] row of `quantiles`
     quantiles: Ints  # [tables, cells + 1] microseconds
-    place: Words  # [P] where a member stands
+    location: Words  # [P] where a member stands
     base: Words  # [places, places] microseconds added to a delay
-    newest: Words  # [P, P] arrival of what was put on a FIFO channel last; [1, 1] without FIFO
-    carries: np.uint64  # NUMBER, IMMEDIATE, VECTOR or DIFFERENCES
+    last_arrival_us: (
+        Words  # [P, P] arrival of what was put on a FIFO channel last; [1, 1] without FIFO
+    )
+    control_kind: np.uint64  # NUMBER, IMMEDIATE, VECTOR or DIFFERENCES
     warm: np.uint64  # first message that is counted
     have: Words  # [P, B, 8] what a member has delivered or sent
     fresh: Words
@@ -93,13 +101,13 @@ class State(NamedTuple):
     top: Words  # [W] block of the newest of these
     bottom: Words  # [W] block of the oldest
     number: Words  # [W] message of a slot
-    before: Words  # [P] 1 + the last message that a member sent; 0: none
+    last_sent: Words  # [P] 1 + the last message that a member sent; 0: none
     awaited: Words  # [P, W / 64] messages that held messages wait for
-    head: Small
+    first_waiting: Small
     """[P, R] first node of those that wait for a slot modulo R; only where `awaited`.
 
     R: a power of two, not under the number of messages that can be missing somewhere at once."""
-    nodes: Rows[Node]
+    nodes: Rows[MeshNode]
     held: Words  # [P] messages held back
     ready: Words  # [W] slots that one arrival lets go
     seq: Ints  # [M] the sender's number for a message, from 1
@@ -112,21 +120,21 @@ class State(NamedTuple):
     wait_us: Small
     """[longest delay + 1] how many counted deliveries waited so long after they were held."""
     pairs: Small  # [M] members that a message names
-    encoded: Small  # [M] bytes of its control information on the wire; [0]: not counted
-    sample: Rows[Sample]
-    longest: np.uint64  # longest delay of any channel in us
-    reach: Words  # [W] blocks of a message's past, from the block of its slot back
+    wire_bytes: Small  # [M] bytes of its control information on the wire; [0]: not counted
+    samples: Rows[StorageSample]
+    longest_us: np.uint64  # longest delay of any channel in us
+    past_blocks: Words  # [W] blocks of a message's past, from the block of its slot back
     past: Words
     """[W, B, 2, 8] the past of a slot's message, by delivery and by receipt; W = 0: not judged."""
-    knows: Words  # [P, B, 2, 8] what a member knows of, in the same two ways; P = 0: not judged
-    done: Small
+    known: Words  # [P, B, 2, 8] what a member knows of, in the same two ways; P = 0: not judged
+    newest_delivered: Small
     """[P, P] newest of each sender that a member was handed, or sent; [1, 1]: not counted, as
     messages carry causes; [0, 0]: not judged."""
     log: Ints  # [deliveries, 3] member, message, time; [0, 3]: not kept
     log_at: Ints  # [M] deliveries before each message was sent; [0]: not kept
 
 
-class Size(NamedTuple):
+class MeshArraySizes(NamedTuple):
     """Sizes of the arrays."""
 
     members: int
@@ -134,43 +142,43 @@ class Size(NamedTuple):
     samples: int
     window: int  # a power of two, at least 512
     longest_us: int  # longest delay of any channel
-    most: int  # greatest number of copies under way or held back
-    judged: bool = True  # deliveries before a cause are counted
-    encoded: bool = True  # bytes on the wire are counted
+    max_copies: int  # greatest number of copies under way or held back
+    checks_violations: bool = True  # deliveries before a cause are counted
+    counts_wire: bool = True  # bytes on the wire are counted
 
 
 @inlined
-def bit(slot: np.uint64) -> np.uint64:
+def make_bit(slot: np.uint64) -> np.uint64:
     """Return a word with the slot's bit."""
     return np.uint64(_1 << (slot & _63))
 
 
 @inlined
-def block_before(s: State, block: np.uint64) -> np.uint64:
+def find_previous_block(s: MeshState, block: np.uint64) -> np.uint64:
     """Return the block of older messages in the ring."""
     return np.uint64((block - _1) & np.uint64(s.have.shape[1] - 1))
 
 
-def shapes(size: Size, carries: np.uint64, fifo: bool, log: bool) -> Shapes:
+def list_shapes(size: MeshArraySizes, control_kind: np.uint64, fifo: bool, log: bool) -> Shapes:
     """Return shape and type of every array that begins empty."""
     p, w, m = size.members, size.window, size.messages
     b = w // BLOCK_BITS
     word, small, signed = np.uint64, np.uint32, np.int64
-    judged = int(size.judged)
-    numbered = judged * (p if carries == NUMBER else 1)
-    vectors, differences = bool(carries >= VECTOR), bool(carries == DIFFERENCES)
+    judged = int(size.checks_violations)
+    numbered = judged * (p if control_kind == NUMBER else 1)
+    vectors, differences = bool(control_kind >= VECTOR), bool(control_kind == DIFFERENCES)
     return {
-        "newest": ((p, p) if fifo else (1, 1), word),
+        "last_arrival_us": ((p, p) if fifo else (1, 1), word),
         "have": ((p, b, 8), word),
         "fresh": ((p, b, 8), word),
         "needs": ((w, b, 8), word),
         "top": ((w,), word),
         "bottom": ((w,), word),
         "number": ((w,), word),
-        "before": ((p,), word),
+        "last_sent": ((p,), word),
         "awaited": ((p, w // 64), word),
-        "head": ((p, _recent(size)), small),
-        "nodes": ((size.most + 2,), layout(Node, 16)),
+        "first_waiting": ((p, _count_waiting_lists(size)), small),
+        "nodes": ((size.max_copies + 2,), make_record_type(MeshNode, 16)),
         "held": ((p,), word),
         "ready": ((w,), word),
         "counts": ((p, p) if vectors else (1, 1), signed),
@@ -178,25 +186,25 @@ def shapes(size: Size, carries: np.uint64, fifo: bool, log: bool) -> Shapes:
         "causes": ((p,), signed),
         "wait_us": ((size.longest_us + 1,), small),
         "pairs": ((m,), small),
-        "encoded": ((m if size.encoded else 0,), small),
-        "sample": ((size.samples,), layout(Sample)),
-        "reach": ((w,), word),
+        "wire_bytes": ((m if size.counts_wire else 0,), small),
+        "samples": ((size.samples,), make_record_type(StorageSample)),
+        "past_blocks": ((w,), word),
         "past": ((judged * w, b, 2, 8), word),
-        "knows": ((judged * p, b, 2, 8), word),
-        "done": ((numbered, numbered), small),
+        "known": ((judged * p, b, 2, 8), word),
+        "newest_delivered": ((numbered, numbered), small),
         "log": ((m * (p - 1) if log else 0, 3), signed),
         "log_at": ((m if log else 0,), signed),
     }
 
 
-def state_bytes(size: Size, carries: np.uint64, fifo: bool) -> int:
+def compute_state_bytes(size: MeshArraySizes, control_kind: np.uint64, fifo: bool) -> int:
     """Return the memory of a run at most; what is never needed of it is never touched."""
     schedule = 3 * 8 * size.messages
-    arrays = array_bytes(shapes(size, carries, fifo, log=False))
-    return arrays + schedule + queue_bytes(size.longest_us, size.most)
+    arrays = compute_array_bytes(list_shapes(size, control_kind, fifo, log=False))
+    return arrays + schedule + compute_queue_bytes(size.longest_us, size.max_copies)
 
 
-def _recent(size: Size) -> int:
+def _count_waiting_lists(size: MeshArraySizes) -> int:
     """Return R: messages under way, as a power of two."""
-    under_way = size.most // max(1, size.members - 1)
+    under_way = size.max_copies // max(1, size.members - 1)
     return min(size.window, 1 << under_way.bit_length())
