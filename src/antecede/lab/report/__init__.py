@@ -29,7 +29,8 @@ else:
         {
             "atomic_files": "write_whole",
             "drawing": "inlined",
-            "model": "Claim Findings NO_METRICS Plot Row Section Series check_findings drop_empty_sections",
+            "model": "Claim Findings NO_METRICS Plot Row Section Series check_findings "
+            "drop_empty_sections",
             "notebook": "curves",
             "page": "Figure render",
             "pictures": "as_picture",

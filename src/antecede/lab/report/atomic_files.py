@@ -10,10 +10,7 @@ from antecede.interrupts import terminable
 
 
 def write_whole(path: Path, data: str | bytes) -> Path:
-    """Write a file under another name, then rename it.
-
-    The old file stays until then. Raises InputError, also for a full disk.
-    """
+    """Write a file under another name, then rename it. Raises InputError, also for a full disk."""
     draft = path.with_name(f".{path.name}.draft")
     with terminable():
         try:

@@ -135,10 +135,7 @@ def add_description(svg: str, title: str, description: str) -> str:
 
 
 def inlined(svg: str, prefix: str) -> str:
-    """Return an SVG as a part of an HTML page, with unique ids and the colours of the page.
-
-    The page needs the variables (`declare_colours`) and the rules `PLOT_RULES`.
-    """
+    """Return an SVG for an HTML page with `declare_colours` and `PLOT_RULES`, with unique ids."""
     svg = svg[svg.index("<svg ") :]
     svg = re.sub(r"<style\b.*?</style>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*</defs>\s*", "", svg)
@@ -187,7 +184,6 @@ def number(value: float, _: int | None = None) -> str:
 
 
 def _replace_placeholders(tag: re.Match[str]) -> str:
-    """Return a tag with CSS variables for placeholder colours, without fonts."""
     text = tag[0]
     for name, colour in _PLACEHOLDERS.items():
         text = text.replace(colour, f"var(--{name})")

@@ -107,10 +107,7 @@ class Section(NamedTuple):
 
 
 def check_findings(findings: Findings) -> tuple[Findings, list[str]]:
-    """Return the findings without rows that have no value, and a line for each such row.
-
-    Raises LocalError for a string in place of a list, and for values that are not `Findings`.
-    """
+    """Return the findings without empty rows, and a line per such row. Raises LocalError."""
     if not isinstance(findings, Findings):
         raise LocalError(f"findings: expected a Findings, got a {type(findings).__name__}")
     for name in ("reading", "conditions", "not_reached", "failed", "reads", "sections"):

@@ -36,10 +36,7 @@ _SHIFT: Final = re.compile(r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)")
 
 
 def as_picture(svg: str, format: str) -> bytes:
-    """Return an SVG of `lab.diagram.svg` (any theme but "page") as PNG or PDF.
-
-    Raises LocalError for another format and for unknown shapes.
-    """
+    """Return an SVG of `lab.diagram.svg` as PNG or PDF. Raises LocalError."""
     if format not in (PNG, PDF):
         raise LocalError(f"unknown image format {format!r:.40}; choose from {PNG}, {PDF}")
     root = ET.fromstring(svg)

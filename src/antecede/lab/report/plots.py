@@ -281,7 +281,6 @@ def _make_diamond_style(colour: str) -> dict[str, Any]:
 
 
 def _draw_published_points(axes: Any, pen: _Pen) -> None:
-    """Draw published points, each with a thin line to the result at the same x."""
     series = pen.series
     if not series.paper:
         return

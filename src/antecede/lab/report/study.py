@@ -122,7 +122,7 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
 def _summarize(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
     counts = _count_marks(rows)
     claims = [claim for section in findings.sections for claim in section.claims]
-    told = Counter(claim.verdict for claim in claims)
+    verdicts = Counter(claim.verdict for claim in claims)
     first_sentence = re.compile(r"(?<=[.!?])\s+(?=[A-Z`(])")
     lines = [first_sentence.split(text.strip(), maxsplit=1)[0] for text in findings.not_reached]
     if beyond and not lines:
@@ -134,11 +134,11 @@ def _summarize(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -
         lines = [*lines[:MAX_SUMMARY_LINES], f"and {len(lines) - MAX_SUMMARY_LINES} more"]
     failed = len(findings.failed)
     nothing = "Every published value is reproduced within 10 %."
-    if claims and not told["does not hold"]:
+    if claims and not verdicts["does not hold"]:
         nothing = f"{nothing} No claim fails."
     return {
         "tally": _describe_deviations(rows),
-        "verdicts": _describe_verdicts(told),
+        "verdicts": _describe_verdicts(verdicts),
         "parts": [{"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name]],
         "not_reached": lines,
         "failed": f"{counted(failed, 'run')} failed",
@@ -225,7 +225,6 @@ def format_ratio(row: Row) -> str:
 
 
 def _format_number(value: float, digits: int) -> str:
-    """Return a number with `digits` significant digits, without decimals from 1,000 on."""
     if not math.isfinite(value):
         return "–"
     whole = abs(value) >= 1000 and digits < 10
@@ -234,7 +233,6 @@ def _format_number(value: float, digits: int) -> str:
 
 
 def _prepare_table(section: Section) -> dict[str, Any]:
-    """Return a table for the template. Columns of numbers are aligned to the right."""
     for row in section.table:
         if len(row) != len(section.columns):
             raise LocalError(

@@ -17,10 +17,7 @@ from antecede.tables.false_causality import count_rules, rule_named
 
 
 def count_pairs(run: Run) -> Metrics:
-    """Count the pairs of a run's configuration under the rules of its parameter `rules`.
-
-    `sent_to` = "everybody": events go to every peer, not only to their targets.
-    """
+    """Count the pairs under the rules `rules`. `sent_to` "everybody": without topic filter."""
     names: Sequence[str] = run.parameters["rules"]
     found: Counter[str] = Counter()
     everybody = run.parameters.get("sent_to") == "everybody"

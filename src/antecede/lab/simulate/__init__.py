@@ -1,4 +1,4 @@
-"""Simulator of group protocols: scenarios, reference engine, compiled engines."""
+"""Simulator of group protocols: configuration, reference engine, compiled engines."""
 
 from typing import TYPE_CHECKING
 

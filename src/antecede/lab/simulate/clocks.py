@@ -4,12 +4,12 @@ Theory of operation
 -------------------
 A clock shows, in whole microseconds,
 
-    true time + accuracy + offset + drift * (time since it was set)
+    true time + accuracy + offset + drift * (time since the last resynchronization)
 
-The accuracy is added to all clocks, so that none is below 0; only differences mean anything.
-Offset and drift together stay within the accuracy. A drifting clock is set every `resync_s` to a
-new offset. It stands still where that would put it back, so it never decreases. A reading depends
-on member and time alone, not on when it is read.
+The accuracy is added to all clocks, so that none is below 0. Only differences matter. Offset and
+drift together stay within the accuracy. A drifting clock gets a new offset every `resync_s`. It
+stands still where that would decrease it, so it never decreases. A reading depends on member and
+time alone.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class MemberClocks:
         self.offsets: dict[tuple[int, int], int] = {}
         self.drifts: dict[int, float] = {}
         self.maxima: dict[int, list[int]] = {}
-        """Address -> the most it showed before it was set the k-th time."""
+        """Address -> largest reading before the k-th resynchronization."""
 
     def read_us(self, address: int, true_us: int) -> int:
-        """Return what a member's clock shows, in microseconds."""
+        """Return the reading of a member's clock, us."""
         if not self.accuracy_us:
             return true_us
         if not self.period_us:
@@ -56,7 +56,7 @@ class MemberClocks:
         )
 
     def read_ns(self, address: int, true_us: int) -> int:
-        """Return what a member's clock shows, in nanoseconds."""
+        """Return the reading of a member's clock, ns."""
         return self.read_us(address, true_us) * NS_PER_US
 
     def _compute_reading(self, address: int, period: int, true_us: int) -> int:
@@ -87,11 +87,8 @@ class MemberClocks:
 
 
 def compute_bounds(scenario: Scenario, channels: Channels) -> Bounds[int]:
-    """Return the exact bounds of the scenario's clocks and channels.
-
-    Partitions, loss and slow receivers break the bounds, as in Tsuneizumi et al. and Nakayama 2017.
-    """
-    accuracy_ns = round(scenario.clocks.accuracy_s * US) * NS_PER_US  # as `MemberClocks` has it
+    """Return the bounds of clocks and channels, without partitions, loss and slow receivers."""
+    accuracy_ns = round(scenario.clocks.accuracy_s * US) * NS_PER_US  # like `MemberClocks`
     everybody = range(scenario.topology.size)
     if len(channels.quantiles) == len(channels.location_delays_us) == 1 or len(everybody) == 1:
         common, pairs = channels.bounds_us(0, 0), {}

@@ -1,12 +1,13 @@
 """Distributions of delays and intervals, drawn in whole microseconds through a quantile table.
 
-A distribution becomes `CELLS + 1` quantiles. A draw of 64 bits picks a cell by its top 12 bits and
-a place in it by the next 20, in integers, so every engine draws the same microsecond.
+A distribution becomes `CELLS + 1` quantiles. A draw of 64 bits selects a cell by its top 12 bits
+and a position within it by the next 20. It uses integers, so every engine draws the same
+microsecond.
 
-Source of the normal: Evropeytsev et al. 2016, section 3.2: "distributed normally with the mean
-being the middle of the interval and variance equal to one fourth of the interval", outside values
-set to the nearest end. Sigma, not the variance, is read as a quarter of the WIDTH, as its example
-N(80, 5) ms for 70 to 90 ms says.
+Source of the normal distribution: Evropeytsev et al. 2016, section 3.2: "distributed normally with
+the mean being the middle of the interval and variance equal to one fourth of the interval", outside
+values set to the nearest end. Its example N(80, 5) ms for 70 to 90 ms implies that sigma, not the
+variance, is a quarter of the width.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ EDGE = 1 / (2 * CELLS)
 PART_BITS = 20
 US, MS = 1_000_000, 1_000
 DISTRIBUTIONS = ("constant", "uniform", "normal", "lognormal", "variance")
-LONGEST_S = 1e6  # eleven days: `pick_array` stays within 64 bits in any cell
+LONGEST_S = 1e6  # Eleven days. `pick_array` stays within 64 bits in any cell.
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Distribution of a time between `low_s` and `high_s`, in seconds. Raises ScenarioError.
+    """Distribution of a time between `low_s` and `high_s`. Raises ConfigError.
 
     `kind`: "constant" (low equals high), "uniform", "normal" (clipped; Evropeytsev et al. 2016),
-    "lognormal" (low and high are two standard deviations of the logarithm off its middle; cut at
-    the quantiles 1/8192 and 8191/8192) or "variance": Evropeytsev et al.'s words taken literally,
-    normal and clipped, with a VARIANCE in ms^2 of a quarter of the width in ms. Its figures do not
-    match theirs.
+    "lognormal" or "variance". Lognormal: low and high are two standard deviations of the logarithm
+    off its middle; cut at the quantiles 1/8192 and 8191/8192. Variance: Evropeytsev et al.'s text
+    taken literally, normal and clipped, with a VARIANCE in ms^2 of a quarter of the width in ms.
+    Its results do not match theirs.
     """
 
     low_s: float
@@ -49,30 +50,32 @@ class Delay:
 
     def __post_init__(self) -> None:
         if self.kind not in DISTRIBUTIONS:
-            raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(DISTRIBUTIONS)}")
+            raise ScenarioError(
+                f"kind: unknown distribution {self.kind!r}; choose from {', '.join(DISTRIBUTIONS)}"
+            )
         if not 0 <= self.low_s <= self.high_s <= LONGEST_S:
             raise ScenarioError(
-                f"the interval {self.low_s:g} to {self.high_s:g} s is impossible: "
+                f"invalid interval {self.low_s:g} to {self.high_s:g} s; expected "
                 f"0 <= low <= high <= {LONGEST_S:g}"
             )
         if self.kind == "constant" and self.low_s != self.high_s:
             raise ScenarioError(
-                f"a constant has one value, not {self.low_s:g} to {self.high_s:g} s; "
-                f"kinds of intervals: {', '.join(DISTRIBUTIONS[1:])}"
+                f"a constant delay has one value, got {self.low_s:g} to {self.high_s:g} s; "
+                f"for an interval choose from {', '.join(DISTRIBUTIONS[1:])}"
             )
         if self.kind == "lognormal" and self.low_s <= 0:
-            raise ScenarioError("a lognormal delay lies above 0: low must be positive")
+            raise ScenarioError("a lognormal delay needs low > 0")
         if self.kind == "lognormal" and _make_log_distribution(self).inv_cdf(1 - EDGE) > math.log(
             LONGEST_S
         ):
             raise ScenarioError(
-                f"a lognormal delay of {self.low_s:g} to {self.high_s:g} s reaches beyond "
-                f"{LONGEST_S:g} s; bring low and high closer together"
+                f"a lognormal delay of {self.low_s:g} to {self.high_s:g} s exceeds "
+                f"{LONGEST_S:g} s; choose low and high closer together"
             )
 
     @property
     def mean_s(self) -> float:
-        """Mean of what is drawn, in seconds."""
+        """Mean of the drawn values, in seconds."""
         table = self.quantiles()
         return float((table[:-1] + table[1:]).mean() / 2 / US)
 
@@ -98,7 +101,6 @@ def _compute_quantiles(delay: Delay) -> npt.NDArray[np.int64]:
 
 
 def _make_inverse(delay: Delay) -> Callable[[float], float]:
-    """Return the inverse of the distribution function, in seconds."""
     low, high = delay.low_s, delay.high_s
     if low == high:
         return lambda _: low
@@ -115,13 +117,12 @@ def _make_inverse(delay: Delay) -> Callable[[float], float]:
 
 
 def _make_log_distribution(delay: Delay) -> NormalDist:
-    """Return the distribution of a lognormal delay's logarithm."""
     low, high = math.log(delay.low_s), math.log(delay.high_s)
     return NormalDist((low + high) / 2, max((high - low) / 4, 1e-12))
 
 
 def pick(table: npt.NDArray[np.int64], word: int) -> int:
-    """Return the delay in microseconds that 64 random bits choose."""
+    """Return the delay in microseconds for 64 random bits."""
     cell = word >> (64 - CELL_BITS)
     part = (word >> (64 - CELL_BITS - PART_BITS)) & ((1 << PART_BITS) - 1)
     low, high = int(table[cell]), int(table[cell + 1])
@@ -139,9 +140,9 @@ def pick_array(
     return low + (((table[cell + 1] - low) * part) >> PART_BITS)
 
 
-# -- as people write them: "50-250 ms", "uniform 1-2 s", "constant 10 ms" ---------------------
+# -- text: "50-250 ms", "uniform 1-2 s", "constant 10 ms" -------------------------------------
 
-UNITS = {"us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1.0}  # how many of a unit are a second
+UNITS = {"us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1.0}  # units per second
 EXAMPLES = '"50-250 ms", "uniform 1-2 s", "constant 10 ms"'
 
 _NUMBER = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)"
@@ -152,20 +153,17 @@ _TEXT = re.compile(
 
 
 def parse_delay(text: str, unit: str | None = None) -> Delay:
-    """Return the delay of a text: an interval is normal unless it has a kind, a number constant.
-
-    `unit` is the default unit; None: the text needs one. Raises ScenarioError.
-    """
+    """Parse a delay like EXAMPLES. `unit`: default unit. Raises ConfigError."""
     found = _TEXT.fullmatch(text.strip())
     if found is None:
-        raise ScenarioError(f"{text!r} is no delay; write, for instance, {EXAMPLES}")
+        raise ScenarioError(f"invalid delay {text!r}; write, for example, {EXAMPLES}")
     kind, low, low_unit, high, high_unit = found.groups()
     chosen = high_unit or low_unit or unit
     if chosen is None:
-        raise ScenarioError(f"{text!r} has no unit; write, for instance, {EXAMPLES}")
+        raise ScenarioError(f"delay {text!r} has no unit; write, for example, {EXAMPLES}")
     for one in (low_unit or chosen, chosen):
         if one.lower() not in UNITS:
-            raise ScenarioError(f"{text!r}: the unit {one!r} is none of {', '.join(UNITS)}")
+            raise ScenarioError(f"{text!r}: unknown unit {one!r}; choose from {', '.join(UNITS)}")
     if kind is not None and kind.lower() not in DISTRIBUTIONS:
         raise ScenarioError(f"{text!r}: the kind {kind!r} is none of {', '.join(DISTRIBUTIONS)}")
     low_s = float(low) / UNITS[(low_unit or chosen).lower()]

@@ -1,8 +1,8 @@
 """Protocol objects of a run, from the registry or from a user's file.
 
-Options are those of the variant, then those of the scenario. A constructor that accepts `bounds`
-of clocks and channels (`clocks.bounds_of`) or `subscriptions` gets them. Protocols that wait for
-time get a tick each `tick_us`: an eighth of the largest delay of any channel, 1 to 50 ms.
+Options are those of the variant, then those of the configuration. Constructors that accept `bounds`
+of clocks and channels (`clocks.compute_bounds`) or `subscriptions` get them. Protocols that need
+ticks get one each `tick_us`: an eighth of the largest delay of any channel, 1 to 50 ms.
 """
 
 from __future__ import annotations
@@ -33,31 +33,35 @@ class RunMembers(NamedTuple):
 
     members: Mapping[int, Protocol]
     relation: Relation
-    tick_us: int | None  # None: nobody needs time
-    idle_timeout_us: int  # after so long without anything new, waiting members wait for ever
-    can_repeat: bool  # Whether a copy can come to a member more than once
+    tick_us: int | None  # None: no member needs ticks
+    idle_timeout_us: int  # Time without progress after which waiting members wait forever
+    can_repeat: bool  # A copy can arrive at a member more than once
 
 
 def make_members(scenario: Scenario, seed: int) -> RunMembers:
-    """Make the members; raises ScenarioError for a protocol that cannot run in the scenario."""
-    of = make_channels(scenario.topology, scenario.links)
+    """Make the members. Raises ConfigError for a protocol that does not fit the configuration."""
+    channels = make_channels(scenario.topology, scenario.links)
     own = is_file_target(scenario.protocol)
     try:
         members = (
-            _make_user_members(scenario, seed, of)
+            _make_user_members(scenario, seed, channels)
             if own
-            else _make_registered_members(scenario, seed, of)
+            else _make_registered_members(scenario, seed, channels)
         )
         relation = relation_of(members)
     except (LocalError, TypeError) as error:
         raise ScenarioError(f"protocol.options: {scenario.protocol}: {error}") from error
     timed = any(member.wants_ticks for member in members.values())
     recovers = any(member.guarantee.survives_loss for member in members.values())
-    most_us = int(of.quantiles.max()) + int(of.location_delays_us.max())
-    tick_us = min(max(most_us // TICKS_PER_DELAY, MIN_TICK_US), MAX_TICK_US) if timed else None
+    max_delay_us = int(channels.quantiles.max()) + int(channels.location_delays_us.max())
+    tick_us = min(max(max_delay_us // TICKS_PER_DELAY, MIN_TICK_US), MAX_TICK_US) if timed else None
     repeats = own or recovers or timed or scenario.links.duplicate > 0
     return RunMembers(
-        members, relation, tick_us, _compute_idle_timeout_us(scenario, most_us, recovers), repeats
+        members,
+        relation,
+        tick_us,
+        _compute_idle_timeout_us(scenario, max_delay_us, recovers),
+        repeats,
     )
 
 
@@ -86,7 +90,7 @@ def _make_user_members(scenario: Scenario, seed: int, channels: Channels) -> Map
     stand_in = "tv" if made.addressing is Addressing.TOPICS else "unordered"
     if made.addressing is Addressing.MEMBERS:
         stand_in = "ses"
-    # Topology, workload and links must fit as they must for a protocol of the same kind.
+    # Check topology, workload and links with a protocol of the same kind.
     check_fit(replace(scenario, protocol=stand_in, variant="", options={}))
     try:
         return _make_flat_members(
@@ -95,8 +99,8 @@ def _make_user_members(scenario: Scenario, seed: int, channels: Channels) -> Map
             {**_make_run_options(made, scenario, seed, channels), **scenario.options},
         )
     except MemoryError:
-        raise  # says nothing of the class
-    except Exception as error:  # whatever a constructor of somebody's own raises
+        raise  # not caused by the class
+    except Exception as error:  # a user's constructor may raise anything
         file = scenario.protocol.rpartition(":")[0]
         what = str(not_made(made, file, scenario.options, error))
         raise make_error(
@@ -107,7 +111,6 @@ def _make_user_members(scenario: Scenario, seed: int, channels: Channels) -> Map
 def _make_run_options(
     factory: Factory, scenario: Scenario, seed: int, channels: Channels
 ) -> dict[str, Any]:
-    """Return what the run tells a protocol, where its constructor takes it."""
     accepted = options_of(factory)
     given: dict[str, Any] = {}
     if "bounds" in accepted and "bounds" not in scenario.options:
@@ -126,7 +129,7 @@ def _make_flat_members(
 
 
 def _compute_idle_timeout_us(scenario: Scenario, max_delay_us: int, recovers: bool) -> int:
-    """Return how long a member can wait for time before something happens, generously."""
+    """Return an upper estimate of the time that a member waits before something happens."""
     options = scenario.options
     if not is_file_target(scenario.protocol):
         options = {**entry(scenario.protocol).options(scenario.variant), **options}

@@ -1,8 +1,8 @@
-"""Memory guard: runs that need more memory than is free are refused, or ended with an error.
+"""Memory guard: rejects runs that need more memory than is free, or ends them with an error.
 
-Compiled engines allocate everything at the beginning, so their need is known. The need of the
-reference engine depends on the protocol: its run is limited to the free memory of machine,
-container and process, and the error says how far the run came.
+Compiled engines allocate all memory first, so their need is known. The need of the reference engine
+depends on the protocol. Its run is limited to the free memory of machine, container and process,
+and the error contains the progress of the run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from antecede.lab.simulate.run import AUTO, READABLE, compiled_engine
 from antecede.lab.simulate.topology import PubSub, kind_of
 
 KIB = 1024
-UNLIMITED = 1 << 62  # version 1 of control groups writes a number near this for no limit
+UNLIMITED = 1 << 62  # Version 1 of control groups writes a number near this for no limit
 
 
 def free_bytes(root: Path = Path("/")) -> int:
-    """Return the least of what machine, control groups and the process's limit leave, in bytes.
+    """Return the free memory: the least of machine, control groups and process limit.
 
-    Half of the machine's memory where the system names no free part. `root` holds proc and sys.
+    Half of the machine's memory if the system does not report free memory. `root` contains proc and
+    sys.
     """
     found = [_read_machine_free(root), *_read_group_free(root)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -43,33 +44,32 @@ def _read_machine_free(root: Path) -> int:
 
 
 def read_process_size(root: Path = Path("/")) -> int:
-    """Return the bytes of this process's address space; 0 where the system does not say."""
+    """Return the bytes of this process's address space (0: unknown)."""
     words = _read_text(root / "proc/self/statm").split()
     return int(words[0]) * os.sysconf("SC_PAGE_SIZE") if words else 0
 
 
 def _read_group_free(root: Path) -> Iterator[int]:
-    """Yield what each control group around this process leaves; files that can go count as free."""
     for line in _read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            place = root / "sys/fs/cgroup"
+            base = root / "sys/fs/cgroup"
             names = ("memory.max", "memory.current", "inactive_file")
         elif "memory" in controllers.split(","):
-            place = root / "sys/fs/cgroup/memory"
+            base = root / "sys/fs/cgroup/memory"
             names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
         else:
             continue
         within = PurePosixPath(path.lstrip("/"))
         for folder in (within, *within.parents):
             if ".." not in folder.parts:
-                yield from _compute_group_free(place / folder, *names)
+                yield from _compute_group_free(base / folder, *names)
 
 
 def _compute_group_free(folder: Path, limit: str, used: str, reclaimable: str) -> Iterator[int]:
     most, taken = _read_text(folder / limit).strip(), _read_text(folder / used).strip()
     if not (most.isdecimal() and taken.isdecimal()) or int(most) >= UNLIMITED:
-        return  # "max", or no such group
+        return  # no limit, or no such group
     stat = dict(line.split()[:2] for line in _read_text(folder / "memory.stat").splitlines())
     yield int(most) - int(taken) + int(stat.get(reclaimable, 0))
 
@@ -85,30 +85,30 @@ GIB, MIB = 1 << 30, 1 << 20
 
 
 def estimate_compiled_bytes(scenario: Scenario, engine: str = AUTO, seed: int = 0) -> int | None:
-    """Return the bytes that a compiled engine needs for a run; None: no engine runs it."""
+    """Return the bytes that a compiled engine needs for a run (None: no engine runs it)."""
     found = None if engine == READABLE else compiled_engine(scenario)
     return int(found.call("bytes", scenario, seed)) if found and found.name else None
 
 
 def check_memory(scenario: Scenario, engine: str = AUTO, *, free: int | None = None) -> None:
-    """Raise InputError where a compiled engine would need more than is free (`free` bytes)."""
+    """Raise InputError if a compiled engine would need more than `free` bytes."""
     need = estimate_compiled_bytes(scenario, engine)
     have = free_bytes() if free is None else free
     if need is not None and need > have:
         raise InputError(
-            f"this run would need {_format_size(need)} of memory and {_format_size(have)} are free. Lower "
-            f"{_describe_remedy(scenario, {})}"
+            f"this run needs {_format_size(need)} of memory, but {_format_size(have)} are free; "
+            f"lower {_describe_remedy(scenario, {})}"
         )
 
 
 class Reached:
-    """A run's progress that is remembered, for the error of `within_memory`."""
+    """Stored progress of a run, for the error of `limit_memory`."""
 
     def __init__(self, follow: Callable[[float], None] = lambda part: None) -> None:
         self.report, self.fraction = follow, 0.0
 
     def __call__(self, part: float) -> None:
-        """Note the part of the sending time that is over, 0 to 1."""
+        """Store the fraction of the sending time that has passed, 0 to 1."""
         self.fraction = part
         self.report(part)
 
@@ -122,11 +122,11 @@ def within_memory(
     reached: Reached | None = None,
     name: str = "this run",
 ) -> Iterator[None]:
-    """End the block with InputError once it takes more bytes than are `free`.
+    """Raise InputError if the block takes more bytes than are `free`.
 
-    The limit is that of this process's address space (RLIMIT_AS); without its size (macOS) there is
-    none. `loosen` renames the keys to lower ("topology", "workload", "run") for commands with
-    options instead. `reached` is the run's progress.
+    The limit is RLIMIT_AS of this process. Without the size of the process (macOS) there is no
+    limit. `option_names` replaces the keys in the remedy ("topology", "workload", "run") by options
+    of a command. `progress`: progress of the run.
     """
     have = free_bytes() if free is None else free
     before = resource.getrlimit(resource.RLIMIT_AS)
@@ -138,7 +138,7 @@ def within_memory(
     try:
         yield
     except MemoryError:
-        full = True  # raised below: until here the frames of the run hold what it took
+        full = True  # raised below, when the frames of the run are released
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     if full:
@@ -148,7 +148,7 @@ def within_memory(
             else ""
         )
         raise InputError(
-            f"{name} took all of the {_format_size(have)} of memory that were free{when}. Lower "
+            f"{name} used all {_format_size(have)} of free memory{when}; lower "
             f"{_describe_remedy(scenario, loosen or {})}"
         )
 

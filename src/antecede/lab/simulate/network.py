@@ -1,18 +1,18 @@
-"""Channels: delays, loss, duplicates and room at the receiver, for each copy.
+"""Channels: delays, loss, duplicates and receive buffers, for each copy.
 
 Theory of operation
 -------------------
-A copy is named by its message m and its channel from a to b, j = a * size + b. Its fate is drawn by
-these names (`random_streams`), so every engine draws the same. The first copy of a message over a
-channel has the streams DELAY, LOSS, DUPLICATE and DUPLICATE_DELAY. Other traffic (a protocol's own
-messages, further copies over the same channel) has NOTE_DELAY and NOTE_LOSS, counted by the run,
-and is not duplicated. Markers of snapshots have MARKER_DELAY and MARKER_LOSS.
+A copy is identified by its message m and its channel from a to b, j = a * size + b. Loss and delay
+are drawn by this name (`random_streams`), so every engine draws the same. The first copy of a
+message over a channel uses the streams DELAY, LOSS, DUPLICATE and DUPLICATE_DELAY. Control messages
+and further copies over the same channel use CONTROL_DELAY and CONTROL_LOSS, counted by the run, and
+are not duplicated. Markers of snapshots use MARKER_DELAY and MARKER_LOSS.
 
     arrival = departure + matrix + drawn delay
-    FIFO:     not before what was put on the channel last
+    FIFO:     not before the previous arrival on the channel
 
 A copy departs when it is sent, or at the end of the partition that holds it. The duplicate of a
-lost copy may still arrive. `ReceiveQueue` delays copies where receivers take `service_s` for each.
+lost copy may still arrive. `ReceiveQueue` delays copies if receivers take `service_s` for each.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ ANY = "any"
 
 
 class Channels(NamedTuple):
-    """Distributions of delays of the channels, by kinds of addresses."""
+    """Delay distributions of the channels, by kinds of addresses."""
 
-    kind: Ints  # [addresses] a number from 0; addresses of one kind have the same channels
-    table: Ints  # [kinds, kinds] from and to: row of `quantiles`
+    kind: Ints  # [addresses] Numbered from 0. Addresses of one kind have the same channels.
+    table: Ints  # [kinds, kinds] From and to: row of `quantiles`
     quantiles: Ints  # [tables, CELLS + 1] microseconds
     location_delays_us: Ints
-    """[places, places] one-way delay in microseconds that is added; [1, 1] zero without matrix."""
+    """[locations, locations] Added one-way delay, us; [1, 1] zero without a matrix."""
 
     def bounds_us(self, source: int, target: int) -> tuple[int, int]:
-        """Return the least and the largest delay of a channel, in microseconds."""
+        """Return the smallest and the largest delay of a channel, us."""
         table = self.quantiles[self.table[self.kind[source], self.kind[target]]]
         base = int(
             self.location_delays_us[
@@ -59,7 +59,7 @@ class Channels(NamedTuple):
         return base + int(table[0]), base + int(table[-1])
 
     def delays_us(self, words: Words, source: Ints | int, target: Ints) -> Ints:
-        """Return the delays that words of random bits choose, one a channel."""
+        """Return the delays for words of random bits, one per channel."""
         places = len(self.location_delays_us)
         found: Ints = self.location_delays_us[source % places, target % places]  # a copy
         which = self.table[self.kind[source], self.kind[target]]
@@ -70,13 +70,13 @@ class Channels(NamedTuple):
 
 
 def make_channels(topology: Topology, links: Links) -> Channels:
-    """Return the channels of a network; `config.compatibility` checks their ends."""
+    """Return the channels of a network. `config.compatibility` checks their ends."""
     named = {end for special in links.special for end in (special.source, special.target)}
     kinds: dict[frozenset[str], int] = {}
     kind = np.empty(topology.size, dtype=np.int64)
-    for at in range(topology.size):
-        meant = named & {ANY, topology.role(at), f"group:{topology.group(at)}", str(at)}
-        kind[at] = kinds.setdefault(frozenset(meant), len(kinds))
+    for index in range(topology.size):
+        meant = named & {ANY, topology.role(index), f"group:{topology.group(index)}", str(index)}
+        kind[index] = kinds.setdefault(frozenset(meant), len(kinds))
     delays: dict[Delay, int] = {links.delay: 0}
     table = np.zeros((len(kinds), len(kinds)), dtype=np.int64)
     for source, a in kinds.items():
@@ -90,20 +90,20 @@ def make_channels(topology: Topology, links: Links) -> Channels:
 
 
 class Copy(NamedTuple):
-    """A copy that is under way."""
+    """A copy in flight."""
 
     arrival_us: int
     target: int
 
 
 class Network:
-    """The network of one run: says when copies arrive; it keeps what FIFO channels need."""
+    """Network of a run: determines arrivals, and stores the last arrival of FIFO channels."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.links, self.size = scenario.links, scenario.topology.size
         self.channels = make_channels(scenario.topology, scenario.links)
         self.keys = {stream: make_key(seed, stream) for stream in Stream}
-        self.last_arrival_us: dict[int, int] = {}  # channel -> arrival of what was put on it last
+        self.last_arrival_us: dict[int, int] = {}  # Channel -> last arrival
         self.lost = self.duplicates = 0
         cuts = sorted(scenario.links.partitions, key=lambda one: one.start_s)
         self.partitions = [
@@ -114,10 +114,7 @@ class Network:
     def send_message(
         self, number: int, now_us: int, source: int, targets: Sequence[int]
     ) -> list[Copy]:
-        """Put the first copies of message `number` on the channels; targets ascend.
-
-        Return what arrives, in the order of tickets: by receiver, a duplicate after its copy.
-        """
+        """Send the first copies of message `number`. Return the arrivals by ascending target."""
         to = np.array(targets, dtype=np.int64)
         channel = source * self.size + to
         delays = self._draw_delays(Stream.DELAY, number, source, to, channel)
@@ -129,13 +126,13 @@ class Network:
             else ()
         )
         found: list[Copy] = []
-        for at, target in enumerate(targets):
-            if not lost[at]:
-                self._depart(found, now_us, source, target, delays[at])
-            self.lost += lost[at]
-            if twice[at]:
+        for index, target in enumerate(targets):
+            if not lost[index]:
+                self._depart(found, now_us, source, target, delays[index])
+            self.lost += lost[index]
+            if twice[index]:
                 self.duplicates += 1
-                self._depart(found, now_us, source, target, late[at])
+                self._depart(found, now_us, source, target, late[index])
         return found
 
     def send_control(
@@ -146,19 +143,16 @@ class Network:
         targets: Sequence[int],
         streams: tuple[Stream, Stream] = (Stream.CONTROL_DELAY, Stream.CONTROL_LOSS),
     ) -> list[Copy]:
-        """Put a protocol's own message, or a further copy, on the channels.
-
-        `count`: number of earlier ones in the run, one a Transmit effect.
-        """
+        """Send a control message or further copies. `count`: earlier calls of this kind."""
         to = np.array(targets, dtype=np.int64)
         channel = source * self.size + to
         delays = self._draw_delays(streams[0], count, source, to, channel)
         lost = self._draw_events(streams[1], count, channel, self.links.loss)
         found: list[Copy] = []
-        for at, target in enumerate(targets):
-            self.lost += lost[at]
-            if not lost[at]:
-                self._depart(found, now_us, source, target, delays[at])
+        for index, target in enumerate(targets):
+            self.lost += lost[index]
+            if not lost[index]:
+                self._depart(found, now_us, source, target, delays[index])
         return found
 
     def _draw_delays(
@@ -182,7 +176,7 @@ class Network:
     def _depart(
         self, copies: list[Copy], now_us: int, source: int, target: int, delay_us: int
     ) -> None:
-        # In the order of their starts: a copy delayed by one may meet the next.
+        # Ordered by start: a copy delayed by one partition may meet the next.
         for start_us, end_us, side, is_lost in self.partitions:
             if start_us <= now_us < end_us and (source in side) != (target in side):
                 if is_lost:
@@ -198,18 +192,15 @@ class Network:
 
 
 class ReceiveQueue:
-    """Receive buffers: a receiver takes `service_s` for a copy and has room for `buffer`.
-
-    The copy in service counts.
-    """
+    """Receive buffers of `buffer` copies, each taking `service_s`. The copy in service counts."""
 
     def __init__(self, links: Links, size: int) -> None:
         self.capacity, self.service_us = links.buffer, round(links.service_s * US)
         self.finish_times_us: list[deque[int]] = [deque() for _ in range(size)]
-        """By receiver: when it will have taken in each copy that it has room for."""
+        """By receiver: when it will have taken in each accepted copy."""
 
     def accept(self, now_us: int, address: int) -> int | None:
-        """Return when the receiver has the copy that comes now; None: there is no room for it."""
+        """Return when the receiver has taken in a copy that arrives now (None: no space)."""
         done = self.finish_times_us[address]
         while done and done[0] <= now_us:
             done.popleft()

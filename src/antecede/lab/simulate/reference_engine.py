@@ -1,19 +1,19 @@
-"""Readable engine: an event loop over the protocols' own classes, those of users too.
+"""Reference engine: an event loop over the protocols' own classes, also those of users.
 
 Differential tests compare the compiled engines with it, event by event. Speed: 20,000 to 100,000
-copies a second.
+copies per second.
 
 Theory of operation
 -------------------
-Time is whole microseconds. Events are ordered by (time, ticket). The sending of message m has the
-ticket m; every arrival gets the next ticket when it is put on the network, by effect, then by
-receiver. So sendings of a microsecond precede its arrivals. A reply that waits for what it answers
-is sent when that is delivered, with the next ticket.
+Time is whole microseconds. Events are ordered by (time, sequence). Sending message m has the
+sequence m. Every arrival gets the next sequence when it is sent, by effect, then by receiver. So
+sends of a microsecond precede its arrivals. A reply that waits for its parents is sent when they
+are delivered, with the next sequence.
 
-The payload of message m is m; messages with another payload are between protocols. Every `tick_us`
-all members that need time get their tick, by address, with one ticket. Nothing is sent from
-`duration_s` on; then what is under way arrives. With ticks the run ends when everything owed is
-delivered, or after `members.Members.patience_us` without news.
+The payload of message m is m. Messages with another payload are control messages. Every `tick_us`
+all members that need ticks get one, by address, with one sequence. Nothing is sent from
+`duration_s` on; then copies in flight arrive. With ticks the run ends when everything is delivered,
+or after `members.RunMembers.idle_timeout_us` without progress.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from antecede.lab.simulate.random_streams import Stream
 from antecede.lab.simulate.topology import Hierarchy
 from antecede.lab.simulate.workload import ReplyTracker, Traffic
 
-CONTROL = -1  # in place of a message's number: this is between protocols
-MARKER = -2  # in place of a message's number: this is a marker of a snapshot, below the protocols
+CONTROL = -1  # Number of a control message, in place of a message's number
+MARKER = -2  # Number of a snapshot marker, in place of a message's number
 MARKER_STREAMS = Stream.MARKER_DELAY, Stream.MARKER_LOSS
 ARRIVE, ACCEPT, TICK, SEND, START_SNAPSHOT = range(5)
 
 
 class EventLoop:
-    """One run; `go` lets it happen. `metrics` is told everything that figures need."""
+    """A run. `counters` gets all events that metrics need."""
 
     def __init__(
         self, scenario: Scenario, seed: int, group: RunMembers, counters: RunCounters
@@ -78,23 +78,23 @@ class EventLoop:
         slow = scenario.links.buffer is not None or scenario.links.service_s > 0
         self.receive_queue = ReceiveQueue(scenario.links, scenario.topology.size) if slow else None
         self.heap: list[tuple[int, int, int, int, Any, int]] = []
-        """(time, ticket, kind, address, message, its number or NOTE)."""
+        """(time, sequence, kind, address, message, its number or CONTROL)."""
         self.sequence = len(self.times)
         self.control_sends = self.marker_sends = 0
-        """Transmit effects so far that were notes or further copies; times markers were sent."""
+        """Transmit effects so far with control messages or further copies; marker sends so far."""
         size = scenario.topology.size
-        self.has_application = [at in scenario.topology.senders() for at in range(size)]
+        self.has_application = [address in scenario.topology.senders() for address in range(size)]
         self.arrived_us: list[dict[int, int]] = [{} for _ in range(size)]
-        """By address: message -> arrival of its first copy, while it is not delivered."""
+        """By address: undelivered message -> arrival of its first copy."""
         self.finished: list[set[int]] = [set() for _ in range(size)]
-        """By address: what was delivered or given up; kept where copies can come again."""
+        """By address: delivered or discarded messages, if copies can arrive again."""
         self.sent_copies: set[tuple[int, int]] = set()
-        """(message, channel) of first copies; kept where copies can come again."""
+        """(message, channel) of first copies, if copies can be sent again."""
         self.replies = ReplyTracker(self.traffic, group.members, scenario.workload.recent)
         self.undelivered = self.in_flight = self.last_progress_us = 0
 
     def run(self) -> None:
-        """Let everything happen."""
+        """Process all events."""
         self.end_us = round(self.scenario.duration_s * US)
         samples = deque(list_sample_times(self.scenario))
         if self.group.tick_us is not None:
@@ -114,11 +114,11 @@ class EventLoop:
                 self._send(now_us, following)
                 following += 1
                 continue
-            _, _, kind, at, message, number = heapq.heappop(self.heap)
+            _, _, kind, address, message, number = heapq.heappop(self.heap)
             if kind == ARRIVE:
-                self._arrive(now_us, at, message, number)
+                self._arrive(now_us, address, message, number)
             elif kind == ACCEPT:
-                self._receive(now_us, at, message, number)
+                self._receive(now_us, address, message, number)
             elif kind == SEND:
                 self._send(now_us, number)
             elif kind == START_SNAPSHOT:
@@ -128,15 +128,15 @@ class EventLoop:
         for time_us in samples:
             self.counters.sample(time_us, self.arrived_us)
 
-    def _schedule(self, when_us: int, kind: int, at: int, message: Any, number: int) -> None:
-        heapq.heappush(self.heap, (when_us, self.sequence, kind, at, message, number))
+    def _schedule(self, when_us: int, kind: int, address: int, message: Any, number: int) -> None:
+        heapq.heappush(self.heap, (when_us, self.sequence, kind, address, message, number))
         self.sequence += 1
 
     def _tick_members(self, now_us: int, all_sent: bool) -> bool:
-        """Give every member its tick; return False when the run is over."""
+        """Tick every member. Return False when the run is over."""
         assert self.group.tick_us is not None
-        for at, member in self.members.items():
-            self._apply_effects(now_us, at, member.tick(self.clocks.read_ns(at, now_us)))
+        for address, member in self.members.items():
+            self._apply_effects(now_us, address, member.tick(self.clocks.read_ns(address, now_us)))
         waited_us = now_us - self.last_progress_us
         nothing = self.in_flight == 0 and (
             self.undelivered == 0 or waited_us > self.group.idle_timeout_us
@@ -147,9 +147,9 @@ class EventLoop:
         return True
 
     def _send(self, now_us: int, number: int) -> None:
-        at = self.senders[number]
-        member, run = self.members[at], self.recording
-        parents = self.replies.find_parents(number, at)
+        address = self.senders[number]
+        member, run = self.members[address], self.recording
+        parents = self.replies.find_parents(number, address)
         if parents is None:
             return
         options: dict[str, Any] = {}
@@ -161,55 +161,57 @@ class EventLoop:
             run.addressees[number] = tuple(
                 other
                 for other, topics in enumerate(run.subscriptions)
-                if other != at and not topics.isdisjoint(options["topics"])
+                if other != address and not topics.isdisjoint(options["topics"])
             )
         elif member.addressing is protocols.Addressing.MEMBERS:
-            run.addressees[number] = options["to"] = self.traffic.choose_addressees(number, at)
+            run.addressees[number] = options["to"] = self.traffic.choose_addressees(number, address)
         run.sent_us[number] = self.last_progress_us = now_us
-        run.record(now_us, SENT, at, number)
+        run.record(now_us, SENT, address, number)
         given = run.addressees[number]
         others = len(self.scenario.topology.senders()) - 1
         self.undelivered += others if given is None else len(given)
         if self.snapshots is not None:
-            self.snapshots.on_send(at, number, run.receivers(number))
+            self.snapshots.on_send(address, number, run.receivers(number))
         if self.group.relation is protocols.Relation.TOTAL:
-            # An own message is held from its sending until its turn, as others from arrival.
+            # An own message is held from its send until its turn, others from their arrival.
             self.undelivered += 1
-            self.arrived_us[at][number] = now_us
-        self.counters.on_send(now_us, at, number)
-        reading_ns = self.clocks.read_ns(at, now_us)
-        self._apply_effects(now_us, at, member.send(number, now=reading_ns, **options))
-        self._schedule_replies(now_us, at, self.replies.on_send(at, number))
+            self.arrived_us[address][number] = now_us
+        self.counters.on_send(now_us, address, number)
+        reading_ns = self.clocks.read_ns(address, now_us)
+        self._apply_effects(now_us, address, member.send(number, now=reading_ns, **options))
+        self._schedule_replies(now_us, address, self.replies.on_send(address, number))
 
-    def _apply_effects(self, now_us: int, at: int, effects: Iterable[protocols.Effect]) -> None:
+    def _apply_effects(
+        self, now_us: int, address: int, effects: Iterable[protocols.Effect]
+    ) -> None:
         for effect in effects:
             if isinstance(effect, protocols.Transmit):
-                self._transmit(now_us, at, effect)
+                self._transmit(now_us, address, effect)
             elif isinstance(effect, protocols.Deliver | protocols.DeliverIncomplete):
-                self._deliver(now_us, at, effect)
+                self._deliver(now_us, address, effect)
             elif isinstance(effect, protocols.Discard) and effect.reason not in (
                 protocols.DUPLICATE,
                 protocols.OWN,
             ):
-                self._count_discarded(at, effect.message)
+                self._count_discarded(address, effect.message)
 
-    def _transmit(self, now_us: int, at: int, effect: protocols.Transmit) -> None:
-        member, message = self.members[at], effect.message
+    def _transmit(self, now_us: int, address: int, effect: protocols.Transmit) -> None:
+        member, message = self.members[address], effect.message
         targets = sorted(effect.to)
         if not targets:
             return  # alone in the group
-        number = self._find_number(at, message)
+        number = self._find_number(address, message)
         again: list[int] = (
-            targets if number == CONTROL else self._find_repeated(at, number, targets)
+            targets if number == CONTROL else self._find_repeated(address, number, targets)
         )
         first = [target for target in targets if target not in again] if again else targets
         copies: list[Copy] = []
         if first:
-            copies += self.network.send_message(number, now_us, at, first)
-            self.counters.on_transmit(now_us, at, member, message, number, first)
+            copies += self.network.send_message(number, now_us, address, first)
+            self.counters.on_transmit(now_us, address, member, message, number, first)
             self.replies.ids.setdefault(number, protocols.MessageId(message.sender, message.seq))
         if again:
-            copies += self.network.send_control(self.control_sends, now_us, at, again)
+            copies += self.network.send_control(self.control_sends, now_us, address, again)
             self.control_sends += 1
             self.counters.on_control(member, message, len(again))
         if first and again:
@@ -219,101 +221,95 @@ class EventLoop:
         if number != CONTROL:
             self.in_flight += len(copies)
 
-    def _find_number(self, at: int, message: Any) -> int:
-        """Return the number of a message that carries one of the application, or NOTE.
-
-        A role may not recognise every note (an internal peer, its acknowledgements).
-        """
-        if self.members[at].is_note(message) or type(message.payload) is not int:
+    def _find_number(self, address: int, message: Any) -> int:
+        """Return the number of the application's message, or CONTROL."""
+        if self.members[address].is_note(message) or type(message.payload) is not int:
             return CONTROL
         return int(message.payload)
 
-    def _find_repeated(self, at: int, number: int, targets: list[int]) -> list[int]:
-        """Return to whom this message went over the same channel before."""
+    def _find_repeated(self, address: int, number: int, targets: list[int]) -> list[int]:
+        """Return the targets that this message was sent to before."""
         if not self.group.can_repeat:
             return []
         size = self.scenario.topology.size
         again = []
         for target in targets:
-            name = number, at * size + target
+            name = number, address * size + target
             if name in self.sent_copies:
                 again.append(target)
             self.sent_copies.add(name)
         return again
 
     def _deliver(
-        self, now_us: int, at: int, effect: protocols.Deliver | protocols.DeliverIncomplete
+        self, now_us: int, address: int, effect: protocols.Deliver | protocols.DeliverIncomplete
     ) -> None:
         number = effect.message.payload
         marked = isinstance(effect, protocols.DeliverIncomplete)
-        arrived_us = self.arrived_us[at].pop(number, now_us)
+        arrived_us = self.arrived_us[address].pop(number, now_us)
         self.last_progress_us = now_us
         self.undelivered -= 1
-        self.recording.record(now_us, RELEASED if marked else DELIVERED, at, number)
-        self.counters.on_deliver(now_us, at, number, arrived_us, marked)
+        self.recording.record(now_us, RELEASED if marked else DELIVERED, address, number)
+        self.counters.on_deliver(now_us, address, number, arrived_us, marked)
         if self.group.can_repeat:
-            self.finished[at].add(number)
-        self._schedule_replies(now_us, at, self.replies.on_deliver(at, number))
+            self.finished[address].add(number)
+        self._schedule_replies(now_us, address, self.replies.on_deliver(address, number))
 
-    def _schedule_replies(self, now_us: int, at: int, waiting: Iterable[int]) -> None:
-        """Let a member look again at replies that it could not send before."""
+    def _schedule_replies(self, now_us: int, address: int, waiting: Iterable[int]) -> None:
         for number in waiting:
-            self._schedule(now_us, SEND, at, None, number)
+            self._schedule(now_us, SEND, address, None, number)
 
-    def _count_discarded(self, at: int, message: Any) -> None:
-        """Count a message that the protocol discards; a further copy may come all the same."""
-        if self.arrived_us[at].pop(self._find_number(at, message), None) is not None:
+    def _count_discarded(self, address: int, message: Any) -> None:
+        if self.arrived_us[address].pop(self._find_number(address, message), None) is not None:
             self.counters.counts["discarded"] += 1
 
-    def _arrive(self, now_us: int, at: int, message: Any, number: int) -> None:
+    def _arrive(self, now_us: int, address: int, message: Any, number: int) -> None:
         when_us: int | None = now_us
         if self.receive_queue is not None:
-            when_us = self.receive_queue.accept(now_us, at)
+            when_us = self.receive_queue.accept(now_us, address)
         if when_us is None:
             self.in_flight -= number != CONTROL
             self.counters.counts["overruns"] += 1
         elif when_us > now_us:
-            self._schedule(when_us, ACCEPT, at, message, number)
+            self._schedule(when_us, ACCEPT, address, message, number)
         else:
-            self._receive(now_us, at, message, number)
+            self._receive(now_us, address, message, number)
 
-    def _receive(self, now_us: int, at: int, message: Any, number: int) -> None:
+    def _receive(self, now_us: int, address: int, message: Any, number: int) -> None:
         if number == MARKER:
             assert self.snapshots is not None
             self.in_flight -= 1
-            self._send_markers(now_us, at, self.snapshots.on_marker(now_us, at, *message))
+            self._send_markers(now_us, address, self.snapshots.on_marker(now_us, address, *message))
             return
         if number != CONTROL:
             self.in_flight -= 1
             self.last_progress_us = now_us
             self.counters.arrivals += 1
-            self._record_arrival(now_us, at, number)
-        member: protocols.Protocol = self.members[at]
+            self._record_arrival(now_us, address, number)
+        member: protocols.Protocol = self.members[address]
         try:
-            effects = member.receive(message, now=self.clocks.read_ns(at, now_us))
+            effects = member.receive(message, now=self.clocks.read_ns(address, now_us))
         except RemoteError:
             self.counters.counts["rejected"] += 1
-            self.arrived_us[at].pop(number, None)
+            self.arrived_us[address].pop(number, None)
             return
-        self._apply_effects(now_us, at, effects)
+        self._apply_effects(now_us, address, effects)
 
-    def _record_arrival(self, now_us: int, at: int, number: int) -> None:
-        if not self.has_application[at] or self.senders[number] == at:
+    def _record_arrival(self, now_us: int, address: int, number: int) -> None:
+        if not self.has_application[address] or self.senders[number] == address:
             return
-        if number in self.arrived_us[at] or number in self.finished[at]:
+        if number in self.arrived_us[address] or number in self.finished[address]:
             return
         if self.snapshots is not None:
-            self._send_markers(now_us, at, self.snapshots.on_arrive(now_us, at, number))
-        self.arrived_us[at][number] = now_us
-        self.recording.record(now_us, ARRIVED, at, number)
+            self._send_markers(now_us, address, self.snapshots.on_arrive(now_us, address, number))
+        self.arrived_us[address][number] = now_us
+        self.recording.record(now_us, ARRIVED, address, number)
 
     def _start_snapshot(self, now_us: int, number: int) -> None:
         assert self.snapshots is not None
-        for at, tells in self.snapshots.start(now_us, number):
-            self._send_markers(now_us, at, tells)
+        for address, tells in self.snapshots.start(now_us, number):
+            self._send_markers(now_us, address, tells)
 
-    def _send_markers(self, now_us: int, at: int, tells: Iterable[Tell]) -> None:
-        """Send markers, those of an earlier snapshot first."""
+    def _send_markers(self, now_us: int, address: int, tells: Iterable[Tell]) -> None:
         assert self.snapshots is not None
         markers: dict[int, dict[int, Any]] = {}
         for tell in tells:
@@ -321,12 +317,12 @@ class EventLoop:
             markers.setdefault(tell.marker.number, {})[target] = tell.marker
         for of in markers.values():
             copies = self.network.send_control(
-                self.marker_sends, now_us, at, sorted(of), MARKER_STREAMS
+                self.marker_sends, now_us, address, sorted(of), MARKER_STREAMS
             )
             self.marker_sends += 1
             self.in_flight += len(copies)
             for arrival_us, target in copies:
-                self._schedule(arrival_us, ARRIVE, target, (at, of[target]), MARKER)
+                self._schedule(arrival_us, ARRIVE, target, (address, of[target]), MARKER)
 
 
 ENGINE = "reference"
@@ -356,8 +352,8 @@ def run_readable(
 ) -> Result | tuple[Result, Recording]:
     """Return the result of a run; with `record` also its events.
 
-    `progress` gets the part of the sending time that is over, 0 to 1. Raises ScenarioError for a
-    protocol that cannot run in the scenario.
+    `progress` is called with the fraction of the sending time that has passed, 0 to 1. Raises
+    ConfigError for a protocol that does not fit the configuration.
     """
     made = make_members(scenario, seed)
     metrics = RunCounters(scenario, made.members, record=record, progress=progress)
@@ -385,8 +381,8 @@ def run_readable(
         figures["promise_violations"] += violations.count_disagreements(run)
     if isinstance(scenario.topology, Hierarchy):
         if caveats:
-            why = "all pasts are needed, and they are kept of "
-            caveats["lemma3.missing"] = f"{why}{violations.FULL:,} messages at most"
+            why = "needs the causal pasts of all messages, which are stored for "
+            caveats["lemma3.missing"] = f"{why}up to {violations.FULL:,} messages"
         else:
             missing, extra = violations.check_lemma_3(run)
             figures |= {"lemma3.missing": missing, "lemma3.extra": extra}

@@ -2,14 +2,14 @@
 
 Theory of operation
 -------------------
-Every message of the trace (send and event rows) becomes one of the run, ordered by the first of
-these columns that all messages have: arrival, send, commit, author, start time, row. A message
-dated before one that it answers gets that time. The trace's span is scaled to `duration_s`, as
-months would leave no message under way at the sending of another.
+Every message of the trace (send and event rows) becomes a message of the run, ordered by the first
+of these columns that all messages have: arrival, send, commit, author, start time, row. A message
+dated before its parent gets the parent's time. The trace's span is scaled to `duration_s`.
+Otherwise, with months between messages, none would be in flight when another is sent.
 
 Author k, by first appearance, is the peer k modulo the number of peers. `messages` limits the
-number, from the beginning. An answer waits until the peer has what it answers. Rows without an
-author, and parents that are not in the trace or would close a circle, are left out.
+number, from the beginning. An answer waits until the peer has its parents. Rows without an author,
+unknown parents, and parents that would close a cycle are skipped.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class TraceMessage(NamedTuple):
 
 
 class ReplayedWorkload(NamedTuple):
-    """A schedule, and by message what it answers, ascending."""
+    """A schedule, and the parents of each message, ascending."""
 
     schedule: Schedule
     parents: Sequence[tuple[int, ...]]
 
 
 def replay_trace(scenario: Scenario) -> ReplayedWorkload:
-    """Return the messages of the workload's trace; raises ScenarioError if it has none."""
+    """Return the messages of the workload's trace. Raises ConfigError if it has none."""
     if not scenario.workload.path:
-        raise make_error("workload.path", "is empty; it names a trace")
+        raise make_error("workload.path", "empty; expected the path of a trace")
     path = Path(scenario.workload.path)
     changed = path.stat().st_mtime_ns if path.is_file() else 0
     try:
@@ -59,7 +59,7 @@ def replay_trace(scenario: Scenario) -> ReplayedWorkload:
     except InputError as error:
         raise make_error("workload.path", str(error)) from error
     if not messages:
-        raise make_error("workload.path", f"{path}: no message with an author")
+        raise make_error("workload.path", f"{path}: no message has an author")
     order, times, parents = _sort_by_causes(messages)
     senders = scenario.topology.senders()
     authors: dict[str, int] = {}
@@ -82,13 +82,10 @@ def replay_trace(scenario: Scenario) -> ReplayedWorkload:
 
 @functools.lru_cache(maxsize=4)
 def _read_messages(path: Path, changed_ns: int) -> list[TraceMessage]:
-    """Return the messages of a trace by time; the first row of an id counts.
-
-    `changed_ns` is when the file was written: a part of the cache's key.
-    """
+    """Return the messages of a trace by time. `changed_ns` is part of the cache's key."""
     events = read([path]).events
     rows = [row for row in events.to_pylist() if row["kind"] not in (RECEIVE, DELIVER)]
-    if any(row["kind"] == SEND for row in rows):  # then the others are local events
+    if any(row["kind"] == SEND for row in rows):  # other rows are local events
         rows = [row for row in rows if row["kind"] == SEND]
     rows = [row for row in rows if row["member"]]
     column = next(name for name in TIME_COLUMNS if all(row[name] is not None for row in rows))
@@ -104,13 +101,10 @@ def _read_messages(path: Path, changed_ns: int) -> list[TraceMessage]:
 def _sort_by_causes(
     messages: Sequence[TraceMessage],
 ) -> tuple[list[int], list[int], list[list[int]]]:
-    """Return an order with parents first, its times, and the parents by message.
-
-    Times never fall. A message in a circle of replies, or behind one, answers nothing.
-    """
-    place = {message.id: at for at, message in enumerate(messages)}
+    """Return an order with parents first, its times, and the parents without cycles."""
+    position = {message.id: at for at, message in enumerate(messages)}
     parents = [
-        sorted({place[name] for name in message.parents if name in place} - {at})
+        sorted({position[name] for name in message.parents if name in position} - {at})
         for at, message in enumerate(messages)
     ]
     children: dict[int, list[int]] = {}

@@ -1,7 +1,7 @@
 """Send times of a run, the same for all engines.
 
-Message m is the m-th of this list (by time, then by sender). Its number names it in every random
-draw, so messages and delays do not depend on the protocol.
+Message m is the m-th of this list (by time, then by sender). Its number identifies it in every
+random draw, so messages and delays do not depend on the protocol.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from antecede.lab.simulate.delays import US, pick_array
 from antecede.lab.simulate.random_streams import Ints, Stream, draw_array, draw_unit_array, make_key
 from antecede.lab.simulate.topology import Topology
 
-BYTES_PER_LINE = 40  # of a trace that is replayed, at least
+BYTES_PER_LINE = 40  # Smallest size of a line of a replayed trace
 
 
 class Schedule(NamedTuple):
-    """The application's messages in the order of their sending."""
+    """The application's messages in send order."""
 
     time_us: Ints  # [messages] microseconds from the start, ascending
     sender: Ints  # [messages] address
 
 
 def build_schedule(scenario: Scenario, seed: int) -> Schedule:
-    """Return the send times of a run. Replays are scheduled by `antecede.lab.simulate.replay`."""
+    """Return the send times of a run. For replays: `antecede.lab.simulate.replay`."""
     senders = list_active_senders(scenario.topology, scenario.workload.silent)
     kind = scenario.workload.kind
     if kind == "random":
@@ -44,7 +44,7 @@ def build_schedule(scenario: Scenario, seed: int) -> Schedule:
 
 
 def expected_messages(scenario: Scenario) -> float:
-    """Return how many messages a run sends, about, without drawing them."""
+    """Return the approximate number of messages of a run, without drawing them."""
     workload = scenario.workload
     senders = len(scenario.topology.senders()) - workload.silent
     if workload.kind == "random":
@@ -59,7 +59,7 @@ def expected_messages(scenario: Scenario) -> float:
 
 
 def list_active_senders(topology: Topology, silent: int) -> Ints:
-    """Return the addresses that send; the silent are the last of each role, in proportion."""
+    """Return the addresses that send. Silent peers are the last of each role, in proportion."""
     everybody = topology.senders()
     roles: dict[str, list[int]] = {}
     for address in everybody:

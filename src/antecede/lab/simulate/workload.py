@@ -1,8 +1,8 @@
 """Addressees, topics and answers of messages.
 
-All but answers is drawn by the message's number (`random_streams`), so it does not depend on the
-protocol. A drawn answer is to one of the messages that the sender delivered lately. A replayed
-answer is sent when everything that it answers is there. A protocol that allows one answer only (S_b
+All but answers are drawn by the message's number (`random_streams`), so they do not depend on the
+protocol. A random answer is to one of the messages that the sender delivered recently. A replayed
+answer is sent when all its parents are delivered. A protocol that allows one parent only (S_b
 without `several_parents`) gets the newest.
 """
 
@@ -21,19 +21,18 @@ from antecede.lab.simulate.topology import PubSub
 
 
 class ReplyTracker:
-    """Follows what every member has, by address."""
+    """Tracker of delivered messages and waiting replies, by address."""
 
     def __init__(self, traffic: Traffic, members: Mapping[int, Protocol], recent: int) -> None:
         self.traffic, self.members = traffic, members
         self.recent: dict[int, deque[int]] = {at: deque(maxlen=recent) for at in members}
         self.present: dict[int, set[int]] = {at: set() for at in members}
-        """By member: what it sent or was delivered to it; kept in a replay alone."""
-        self.ids: dict[int, MessageId] = {}  # message -> how its receivers name it
-        self.postponed: dict[int, list[int]] = {}
-        """By member: its replies to what it does not have yet."""
+        """By member: messages sent or delivered there, in a replay only."""
+        self.ids: dict[int, MessageId] = {}  # Message -> its id at receivers
+        self.postponed: dict[int, list[int]] = {}  # By member: replies whose parents it lacks
 
     def find_parents(self, number: int, address: int) -> tuple[int, ...] | None:
-        """Return what a message that is due answers; None: it waits until `resumed` names it."""
+        """Return the parents of a message that is due (None: it waits for a parent)."""
         if not self.traffic.parents:
             answered = self.traffic.choose_parent(number, self.recent[address])
             return () if answered is None else (answered,)
@@ -47,30 +46,30 @@ class ReplyTracker:
         return None
 
     def on_deliver(self, address: int, number: int) -> list[int]:
-        """Note a delivery; return the member's replies that are to be looked at again."""
+        """Record a delivery. Return the member's replies to try again."""
         self.recent[address].append(number)
         return self.on_send(address, number)
 
     def on_send(self, address: int, number: int) -> list[int]:
-        """Note a sending; return the member's replies that are to be looked at again."""
+        """Record a send. Return the member's replies to try again."""
         if not self.traffic.parents:
             return []
         self.present[address].add(number)
         return self.postponed.pop(address, [])
 
     def count_unsent(self) -> int:
-        """Return how many replies wait."""
+        """Return the number of waiting replies."""
         return sum(map(len, self.postponed.values()))
 
 
 class Traffic:
-    """The messages of one run."""
+    """The messages of a run."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.workload, self.size = scenario.workload, scenario.topology.size
         self.keys = {stream: make_key(seed, stream) for stream in Stream}
         self.parents: Sequence[Sequence[int]] = ()
-        """By message: what it answers, in a replay; empty where answers are drawn."""
+        """By message: parents in a replay; empty if answers are random."""
         if self.workload.kind == "replay":
             from antecede.lab.simulate.replay import replay_trace
 
@@ -86,7 +85,7 @@ class Traffic:
             self.subscriptions = draw_subscriptions(topology, seed)
 
     def choose_addressees(self, message: int, sender: int) -> tuple[int, ...] | None:
-        """Return whom a message is for, ascending; None: all others."""
+        """Return the addressees of a message, ascending (None: all others)."""
         fanout = self.workload.fanout
         if fanout is None or fanout >= self.size - 1:
             return None
@@ -100,7 +99,7 @@ class Traffic:
         return _draw_topics(self.keys[Stream.TOPIC], message, self.workload.topics, self.topics)
 
     def choose_parent(self, message: int, recent: Sequence[int]) -> int | None:
-        """Return which of the messages delivered last to its sender a message answers, if any."""
+        """Return the parent of a message among those delivered recently to its sender."""
         asked = self.keys[Stream.ANSWER]
         if not recent or draw_unit(asked, message) >= self.workload.answers:
             return None
@@ -114,7 +113,7 @@ def list_topics(topology: PubSub) -> tuple[str, ...]:
 
 
 def draw_subscriptions(topology: PubSub, seed: int) -> tuple[frozenset[str], ...]:
-    """Return the topics that each address subscribes to."""
+    """Return the subscribed topics of each address."""
     topics, asked = list_topics(topology), make_key(seed, Stream.SUBSCRIPTION)
     if topology.subscribed is None:
         return (frozenset(topics),) * topology.size
@@ -123,14 +122,14 @@ def draw_subscriptions(topology: PubSub, seed: int) -> tuple[frozenset[str], ...
 
 
 def _draw_topics(key: int, name: int, max_topics: int, topics: Sequence[str]) -> tuple[str, ...]:
-    """Return 1 to `most` topics: the number is draw (name, 0), topic t has draw (name, 1 + t)."""
+    """Return 1 to `max_topics` topics: draw (name, 0) is their number, (name, 1 + t) topic t."""
     count = 1 + int(draw_unit(key, name) * max_topics)
     found = _pick_smallest(key, name, np.arange(1, len(topics) + 1), count)
     return tuple(topics[at] for at in sorted(found))
 
 
 def _pick_smallest(key: int, name: int, numbers: Ints, count: int) -> list[int]:
-    """Return the places of the `count` numbers with the smallest draws."""
+    """Return the indexes of the `count` numbers with the smallest draws."""
     order = np.argsort(draw_array(key, name, numbers), kind="stable")
     found: list[int] = order[:count].tolist()
     return found

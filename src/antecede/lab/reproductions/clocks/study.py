@@ -28,8 +28,7 @@ LAMBDA_S = 0.010
 RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50.0)
 """delta / lambda. Fast networks end at 2. From 2 to 4 rule 1(b) has a window of its own."""
 QUICK_RATIOS = (0.5, 1.5, 3.0, 6.0, 20.0)
-MIN_DELAYS = {"half": 0.5, "nearly all": 0.9}
-"""Smallest delay / largest delay, by name."""
+MIN_DELAYS = {"half": 0.5, "nearly all": 0.9}  # Smallest delay / largest delay, by name
 LOADS = (("half", 50.0), ("nearly all", 50.0), ("half", 5.0))
 """Smallest delay, and messages per second of each member, for runs that measure waits."""
 MEMBERS = 6
@@ -83,10 +82,7 @@ def _make_pair_runs(quick: bool) -> Iterator[Run]:
 
 
 def _make_wait_runs(quick: bool) -> Iterator[Run]:
-    """Yield the same traffic under several protocols.
-
-    Physical time requires smallest delays above 2 lambda.
-    """
+    """Yield the same traffic under several protocols. Physical time needs delays above 2 lambda."""
     for ratio in QUICK_RATIOS if quick else RATIOS:
         for least, rate_hz in LOADS:
             for waiting, (protocol, options) in WAITING.items():

@@ -28,10 +28,7 @@ _IGNORED_FOLDERS = (
 
 
 def collect_modules(study: Study) -> tuple[str, ...]:
-    """Return the modules of a study that determine its results.
-
-    For a study of the user, these include the imported modules of its folder.
-    """
+    """Return the modules of a study that determine its results, also imported user modules."""
     named = {study.execute.__module__, *study.code}
     return tuple(sorted(named | (find_imported_modules(named).keys() - {"__main__"})))
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from antecede.formatting import counted
 from antecede.lab.report import Row, Section
 
-CLOSE, NEAR = 0.06, 0.10
-"""Limits of |ratio - 1| in the text."""
+CLOSE, NEAR = 0.06, 0.10  # Limits of |ratio - 1| in the text
 
 
 def count_within(rows: Iterable[Row], limit: float) -> int:

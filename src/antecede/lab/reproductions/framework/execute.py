@@ -28,8 +28,7 @@ SCHEMA = pa.schema(
     ]
 )
 """`run`: key. `value`: a number. `series`: a sequence. `reason`: why the run failed."""
-MAX_REASON_LENGTH = 500
-"""Largest length of a failure reason, characters."""
+MAX_REASON_LENGTH = 500  # Largest length of a failure reason, characters
 
 
 class Failure(NamedTuple):
@@ -76,7 +75,6 @@ def make_failure(key: str, reason: str) -> pyarrow.RecordBatch:
 
 
 def _metrics_to_floats(metrics: Metrics) -> Mapping[str, float | list[float]]:
-    """Return the metrics as floats and lists of floats. Raises ValueError for other values."""
     found: dict[str, float | list[float]] = {}
     for name, value in metrics.items():
         many = np.ndim(value) > 0

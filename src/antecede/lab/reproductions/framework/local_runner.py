@@ -32,8 +32,7 @@ from antecede.lab.reproductions.framework.study import Study
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
-RUNS_PER_WORKER = 2
-"""Submitted runs per worker: one in progress, one ready."""
+RUNS_PER_WORKER = 2  # Submitted runs per worker: one in progress, one ready
 TICK_S = 0.2
 WATCH_S = 0.5
 
@@ -51,7 +50,7 @@ class Processes:
 
     def __call__(self, study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         """Execute the runs, dearest first. Yield each outcome, in any order."""
-        place = (study.execute.__module__, study.execute.__qualname__)
+        function_path = (study.execute.__module__, study.execute.__qualname__)
         waiting, suspects = deque(sort_by_cost(runs)), deque[Run]()
         while waiting or suspects:
             alone = bool(suspects)
@@ -64,7 +63,7 @@ class Processes:
             pool = ProcessPoolExecutor(workers, spawning, _start_worker, (os.getpid(),))
             under_way: dict[Future[pyarrow.RecordBatch], Run] = {}
             try:
-                yield from _run_queue(pool, place, queue, room, under_way)
+                yield from _run_queue(pool, function_path, queue, room, under_way)
             finally:
                 _stop_pool(pool)
             for run in under_way.values():  # a worker died
@@ -82,10 +81,7 @@ def _run_queue(
     room: int,
     under_way: dict[Future[pyarrow.RecordBatch], Run],
 ) -> Iterator[pyarrow.Table]:
-    """Execute a queue until it is empty or a worker dies.
-
-    Runs of a dead worker stay in `under_way`.
-    """
+    """Execute a queue until a worker dies, which leaves its runs in `under_way`."""
     with contextlib.suppress(BrokenProcessPool):  # raised by submit
         while queue or under_way:
             while queue and len(under_way) < room:

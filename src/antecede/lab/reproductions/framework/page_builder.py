@@ -101,8 +101,7 @@ PARTS = {
 REQUIRED_PARTS = {"plot": "line", "columns": "column"}
 EXTRA_KEYS = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
 _NAME = re.compile(r"\{(\w+)\}")
-MAX_LISTED = 8
-"""Largest number of values that a claim lists one by one."""
+MAX_LISTED = 8  # Largest number of values that a claim lists one by one
 
 
 def findings_from_package(package: str) -> Callable[[Results, bool], Findings]:
@@ -169,13 +168,17 @@ class PageBuilder:
         """Build the page."""
         start = Selection({}, {})
         tables = [
-            (one, place) for one in self.page["section"] for place in self.expand_each(one, start)
+            (one, selection)
+            for one in self.page["section"]
+            for selection in self.expand_each(one, start)
         ]
-        sections = [one for table, place in tables for one in self._build_sections(table, place)]
-        said, reads = self._build_sentences(self.page.get("say", ()), start)
+        sections = [
+            one for table, selection in tables for one in self._build_sections(table, selection)
+        ]
+        text, reads = self._build_sentences(self.page.get("say", ()), start)
         seeds = self.results.describe_seeds()
         return Findings(
-            finding=" ".join(said) or "No run has results.",
+            finding=" ".join(text) or "No run has results.",
             reading=self.page.get("reading", ()),
             conditions=[
                 *(text.format(seeds=seeds) for text in self.page.get("conditions", ())),
@@ -190,75 +193,78 @@ class PageBuilder:
             reads=reads,
         )
 
-    def _build_sections(self, table: Table, place: Selection) -> list[Section]:
+    def _build_sections(self, table: Table, selection: Selection) -> list[Section]:
         """Build the section. Return nothing if no run has its values, unless `always` is set."""
-        section = self._build_section(table, place)
+        section = self._build_section(table, selection)
         judged = any(claim.found != NO_METRICS for claim in section.claims)
         return [section] if judged or table.get("always") else drop_empty_sections([section])
 
-    def _build_section(self, table: Table, place: Selection) -> Section:
+    def _build_section(self, table: Table, selection: Selection) -> Section:
         table = {**self.page.get("template", {}).get(table.get("template"), {}), **table}
-        place = place.narrow(table.get("where", {}))
+        selection = selection.narrow(table.get("where", {}))
         figures = table.get("figure", ())
         claims = [
             self._build_claim(one, at)
             for one in table.get("claim", ())
-            for at in self.expand_each(one, place)
+            for at in self.expand_each(one, selection)
             if all(at.names.get(name) in given for name, given in one.get("only", {}).items())
         ]
-        said, reads = self._build_sentences(table.get("say", ()), place)
+        text, reads = self._build_sentences(table.get("say", ()), selection)
         tallied = [one for one in figures if not one.get("aside")]
-        rows_tallied = list(self._build_rows(tallied, place))
+        rows_tallied = list(self._build_rows(tallied, selection))
         if any(row.paper is not None for row in rows_tallied):
-            said.append(f"{describe_deviations(rows_tallied).capitalize()}.")
-            reads = (*reads, *self._collect_quantities(tallied, place))
-        columns, lines = self._build_table(table.get("columns"), place)
+            text.append(f"{describe_deviations(rows_tallied).capitalize()}.")
+            reads = (*reads, *self._collect_quantities(tallied, selection))
+        columns, lines = self._build_table(table.get("columns"), selection)
         return Section(
-            _capitalize(place.format_text(table["title"])),
-            " ".join(said),
-            list(self._build_rows(figures, place)),
-            [plot for one in table.get("plot", ()) for plot in self._build_plots(one, place)],
+            _capitalize(selection.format_text(table["title"])),
+            " ".join(text),
+            list(self._build_rows(figures, selection)),
+            [plot for one in table.get("plot", ()) for plot in self._build_plots(one, selection)],
             columns,
             lines,
-            place.format_text(table.get("about", "")),
+            selection.format_text(table.get("about", "")),
             tuple(dict.fromkeys(reads)),
             claims,
         )
 
-    def expand_each(self, table: Table, place: Selection) -> list[Selection]:
+    def expand_each(self, table: Table, selection: Selection) -> list[Selection]:
         """Return the selection for each entry of a table's `each`, or the selection itself.
 
         `each` is a list of entries, or names lists of the page. `leave_out` removes entries.
         """
         if "each" not in table:
-            return [place]
+            return [selection]
         given = [table["each"]] if isinstance(table["each"], str) else table["each"]
         lists = (self.page["each"][one] if isinstance(one, str) else [one] for one in given)
         left_out = table.get("leave_out", {}).items()
         return [
-            place.narrow_to_entry(entry)
+            selection.narrow_to_entry(entry)
             for entry in itertools.chain(*lists)
             if not any(entry.get(name) in values for name, values in left_out)
         ]
 
     # -- measures --------------------------------------------------------------------------------
 
-    def evaluate(self, measure: Table, place: Selection) -> float | None:
+    def evaluate(self, measure: Table, selection: Selection) -> float | None:
         """Return the value of a measure (None: no run has it)."""
-        place = self._narrow_to_measure(measure, place)
+        selection = self._narrow_to_measure(measure, selection)
         kind = _find_kind(measure)
         if kind == "quotient":
-            above, below = (self.evaluate(one, place) for one in measure[kind])
+            above, below = (self.evaluate(one, selection) for one in measure[kind])
             return above / below if above is not None and below else None
         if kind in UNARY:
-            value = self.evaluate(measure[kind], place)
+            value = self.evaluate(measure[kind], selection)
             return None if value is None else UNARY[kind](value)
         if kind == "fold":
-            axis, left_out = place.fill_names(measure["by"]), measure.get("but", ())
-            points = self._evaluate_along(measure["of"], place, axis)
+            axis, left_out = selection.fill_names(measure["by"]), measure.get("but", ())
+            points = self._evaluate_along(measure["of"], selection, axis)
             found = [value for point, value in points if point[axis] not in left_out]
-            return FOLDS[place.fill_names(measure["fold"])](found) if found else None
-        there, argument = self.results.select(**place.where), place.fill_names(measure[kind])
+            return FOLDS[selection.fill_names(measure["fold"])](found) if found else None
+        there, argument = (
+            self.results.select(**selection.where),
+            selection.fill_names(measure[kind]),
+        )
         if kind in GROWTH_MEASURES:
             return _fit_growth(kind, there, measure, *argument)
         if kind in ("most", "least"):
@@ -268,26 +274,27 @@ class PageBuilder:
         found_value: float | None = getattr(there, kind)(*names)
         return found_value
 
-    def _narrow_to_measure(self, measure: Table, place: Selection) -> Selection:
-        """Return the selection with the conditions of a measure."""
-        where = {k: v for k, v in place.where.items() if k not in measure.get("without", ())}
-        return Selection({**where, **place.fill_names(measure.get("where", {}))}, place.names)
+    def _narrow_to_measure(self, measure: Table, selection: Selection) -> Selection:
+        where = {k: v for k, v in selection.where.items() if k not in measure.get("without", ())}
+        return Selection(
+            {**where, **selection.fill_names(measure.get("where", {}))}, selection.names
+        )
 
     def _evaluate_along(
-        self, measure: Table, place: Selection, axis: str | Sequence[str]
+        self, measure: Table, selection: Selection, axis: str | Sequence[str]
     ) -> list[tuple[Table, float]]:
         """Return the measure at each value of one axis or several, without missing values."""
-        axes = [place.fill_names(one) for one in ([axis] if isinstance(axis, str) else axis)]
-        picked = self.results.select(**self._narrow_to_measure(measure, place).where)
+        axes = [selection.fill_names(one) for one in ([axis] if isinstance(axis, str) else axis)]
+        picked = self.results.select(**self._narrow_to_measure(measure, selection).where)
         points = [dict(zip(axes, values, strict=True)) for values in picked.list_points(axes)]
-        found = ((point, self.evaluate(measure, place.narrow(point))) for point in points)
+        found = ((point, self.evaluate(measure, selection.narrow(point))) for point in points)
         return [(point, value) for point, value in found if value is not None]
 
     # -- parts of a section ------------------------------------------------------------------------
 
-    def _build_rows(self, tables: Sequence[Table], place: Selection) -> Iterator[Row]:
+    def _build_rows(self, tables: Sequence[Table], selection: Selection) -> Iterator[Row]:
         for table in tables:
-            for own in self.expand_each(table, place):
+            for own in self.expand_each(table, selection):
                 for point, value in self._evaluate_points(table, own):
                     at = own.narrow_to_entry({"where": point, "at": next(iter(point.values()), "")})
                     yield Row(
@@ -300,33 +307,32 @@ class PageBuilder:
                         self.page.get("notes", {}).get(at.fill_names(table.get("published")), ""),
                     )
 
-    def _evaluate_points(self, table: Table, place: Selection) -> list[tuple[Table, float]]:
+    def _evaluate_points(self, table: Table, selection: Selection) -> list[tuple[Table, float]]:
         lowest, left_out = table.get("from", {}), table.get("but", {})
         return [
             (point, value)
-            for point, value in self._evaluate_along(table["value"], place, table.get("by", ()))
+            for point, value in self._evaluate_along(table["value"], selection, table.get("by", ()))
             if all(point[name] >= least for name, least in lowest.items())
             and not any(point[name] in values for name, values in left_out.items())
         ]
 
-    def _find_published_value(self, table: Table, place: Selection) -> float | None:
-        """Return the published value: a number, or a name in `[published]`."""
-        given = place.fill_names(table.get("published"))
+    def _find_published_value(self, table: Table, selection: Selection) -> float | None:
+        given = selection.fill_names(table.get("published"))
         if not isinstance(given, str):
             return None if given is None else float(given)
         found = self.page.get("published", {}).get(given)
         return None if found is None else float(found)
 
     def _build_table(
-        self, table: Table | None, place: Selection
+        self, table: Table | None, selection: Selection
     ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         if table is None:
             return (), ()
         axes: list[str] = table["by"]
-        picked = self.results.select(**place.where)
+        picked = self.results.select(**selection.where)
         lines = []
         for values in picked.list_points(axes):
-            at = place.narrow(dict(zip(axes, values, strict=True)))
+            at = selection.narrow(dict(zip(axes, values, strict=True)))
             found = [(self.evaluate(one["value"], at), one) for one in table["column"]]
             cells = [
                 "-" if value is None else format_value(value, one.get("format", ",.3g"))
@@ -341,8 +347,8 @@ class PageBuilder:
         titles = [self.names.get(axis, axis) for axis in axes]
         return [*titles, *(column["title"] for column in table["column"])], lines
 
-    def _build_plots(self, table: Table, place: Selection) -> Iterator[Plot]:
-        for own in self.expand_each(table, place):
+    def _build_plots(self, table: Table, selection: Selection) -> Iterator[Plot]:
+        for own in self.expand_each(table, selection):
             series = [
                 line
                 for one in table["line"]
@@ -362,35 +368,35 @@ class PageBuilder:
                 table.get("y_log", False),
             )
 
-    def _build_lines(self, table: Table, place: Selection) -> Iterator[Series]:
-        axis = place.fill_names(table["over"])
+    def _build_lines(self, table: Table, selection: Selection) -> Iterator[Series]:
+        axis = selection.fill_names(table["over"])
         style = table.get("style", "line")
         if "series" in table:  # curve of each run
             for run in self.results.find_runs(
-                **place.narrow(place.fill_names(table.get("where", {}))).where
+                **selection.narrow(selection.fill_names(table.get("where", {}))).where
             ):
                 figures, (x, y) = self.results.get_metrics(run), table["series"]
                 if x in figures and y in figures:
-                    names = {**place.names, **run.parameters}
+                    names = {**selection.names, **run.parameters}
                     yield Series(table["label"].format_map(names), figures[x], figures[y])
             return
-        where, by = place.narrow(place.fill_names(table.get("where", {}))), table.get("by")
+        where, by = selection.narrow(selection.fill_names(table.get("where", {}))), table.get("by")
         values = self.results.list_parameter_values(by, **where.where) if by else [None]
         for value in values:
             yield self._build_line(table, where.narrow({by: value}) if by else where, axis, style)
 
-    def _build_line(self, table: Table, place: Selection, axis: str, style: str) -> Series:
+    def _build_line(self, table: Table, selection: Selection, axis: str, style: str) -> Series:
         points = []
-        for point, value in self._evaluate_along(table["value"], place, axis):
-            by_seed = self._evaluate_along(table["value"], place.narrow(point), "seed")
+        for point, value in self._evaluate_along(table["value"], selection, axis):
+            by_seed = self._evaluate_along(table["value"], selection.narrow(point), "seed")
             points.append(
                 (float(point[axis]), value, standard_deviation([one for _, one in by_seed]))
             )
         several = any(spread for _, _, spread in points)
-        paper = self._find_published_value(table, place)
-        at = place.fill_names(table.get("published_at"))
+        paper = self._find_published_value(table, selection)
+        at = selection.fill_names(table.get("published_at"))
         return Series(
-            place.format_text(table["label"]),
+            selection.format_text(table["label"]),
             [x for x, _, _ in points],
             [y for _, y, _ in points],
             [spread for _, _, spread in points] if several else (),
@@ -399,115 +405,113 @@ class PageBuilder:
         )
 
     def _build_sentences(
-        self, tables: Sequence[Table], place: Selection
+        self, tables: Sequence[Table], selection: Selection
     ) -> tuple[list[str], tuple[str, ...]]:
-        """Return sentences, each with an introduction and labelled values, and their quantities."""
         sentences, reads = [], list[str]()
         for table in tables:
             words = []
-            for own in self.expand_each(table, place):
+            for own in self.expand_each(table, selection):
                 found = self._evaluate_along(table["value"], own, table.get("by", ()))
                 if found:
-                    words.append(
-                        f"{own.format_text(table['label'])} {_describe_ends(found, table, self.names)}"
-                    )
+                    ends = _describe_ends(found, table, self.names)
+                    words.append(f"{own.format_text(table['label'])} {ends}")
             if words:
-                sentences.append(f"{place.format_text(table['intro'])}: {join_words(words)}.")
-                reads += self._collect_quantities([table], place)
+                sentences.append(f"{selection.format_text(table['intro'])}: {join_words(words)}.")
+                reads += self._collect_quantities([table], selection)
         return sentences, tuple(dict.fromkeys(reads))
 
-    def _collect_quantities(self, tables: Iterable[Table], place: Selection) -> Iterator[str]:
+    def _collect_quantities(self, tables: Iterable[Table], selection: Selection) -> Iterator[str]:
         for table in tables:
-            for own in self.expand_each(table, place):
+            for own in self.expand_each(table, selection):
                 yield from _list_quantities(table["value"], own)
 
     # -- claims ------------------------------------------------------------------------------------
 
-    def _build_claim(self, table: Table, place: Selection) -> Claim:
+    def _build_claim(self, table: Table, selection: Selection) -> Claim:
         measures = table.get("compare") or [table["value"]]
         answer = (
-            self._test_claim(table, place) if "holds" in table else self._test_order(table, place)
+            self._test_claim(table, selection)
+            if "holds" in table
+            else self._test_order(table, selection)
         )
         found, holds = answer or (NO_METRICS, None)
         reads = tuple(
-            dict.fromkeys(name for one in measures for name in _list_quantities(one, place))
+            dict.fromkeys(name for one in measures for name in _list_quantities(one, selection))
         )
         return Claim(
-            place.format_text(table["statement"]), place.format_text(table.get("place", "ours")), found, holds,
+            selection.format_text(table["statement"]),
+            selection.format_text(table.get("place", "ours")),
+            found,
+            holds,
             reads,
-        )  # fmt: skip
+        )
 
-    def _test_claim(self, table: Table, place: Selection) -> tuple[str, bool | None] | None:
+    def _test_claim(self, table: Table, selection: Selection) -> tuple[str, bool | None] | None:
         test: Table = table["holds"]
         if "power_between" in test:
-            return self._test_power(table, place)
-        points = self._evaluate_points(table, place)
+            return self._test_power(table, selection)
+        points = self._evaluate_points(table, selection)
         if not points:
             return None
         values = [value for _, value in points]
-        said = _describe_values(points, table, self.names)
+        text = _describe_values(points, table, self.names)
         if "rising" in test:
             if len(points) < 2:
-                return said, None
+                return text, None
             slack, strictly = test["rising"], table.get("strictly", False)
             rises = (a < b if strictly else a <= b + slack for a, b in itertools.pairwise(values))
-            return said, all(rises)
+            return text, all(rises)
         if test.keys() & {"within", "reaches"}:
-            return self._test_distance(table, place, points, said)
-        return said, _passes(values, test)
+            return self._test_distance(table, selection, points, text)
+        return text, _passes(values, test)
 
     def _test_distance(
         self,
         table: Table,
-        place: Selection,
+        selection: Selection,
         points: Sequence[tuple[Mapping[str, Any], float]],
         text: str,
     ) -> tuple[str, bool | None] | None:
         pairs = [
-            (value, self._find_published_value(table, place.narrow(point)))
+            (value, self._find_published_value(table, selection.narrow(point)))
             for point, value in points
         ]
         rows = [Row("", "", "", paper, value) for value, paper in pairs if paper is not None]
         if not rows:
             return None
         test, ratios = table["holds"], [row.ratio or 0.0 for row in rows]
-        told = (
+        text = (
             f"{text}: {join_words([f'{ratio:.2f}' for ratio in ratios])} times the published values"
         )
         if "reaches" in test:
-            return told, all(ratio >= test["reaches"] for ratio in ratios)
-        return told, count_within(rows, test["within"]) == len(rows)
+            return text, all(ratio >= test["reaches"] for ratio in ratios)
+        return text, count_within(rows, test["within"]) == len(rows)
 
-    def _test_power(self, table: Table, place: Selection) -> tuple[str, bool | None] | None:
-        """Compare the 95 % interval of a power of growth with two limits."""
-        quantity, axis = place.fill_names(table["value"]["power"])
+    def _test_power(self, table: Table, selection: Selection) -> tuple[str, bool | None] | None:
+        quantity, axis = selection.fill_names(table["value"]["power"])
         there = self.results.select(
-            **place.narrow(place.fill_names(table["value"].get("where", {}))).where
+            **selection.narrow(selection.fill_names(table["value"].get("where", {}))).where
         )
         low, high = table["holds"]["power_between"]
         line, power = there.line("", quantity, axis), there.power(quantity, axis)
         if power is None:
             return None
-        said = f"{min(line.y):,.1f} to {max(line.y):,.1f} {table.get('unit', '')}".rstrip()
-        said += f", as the power {power:.3f}"
+        text = f"{min(line.y):,.1f} to {max(line.y):,.1f} {table.get('unit', '')}".rstrip()
+        text += f", as the power {power:.3f}"
         interval = there.power_interval(quantity, axis)
         if interval is None:
-            return f"{said} (too few runs for an interval)", None
-        said += f" (95 % interval {interval[0]:.3f} to {interval[1]:.3f})"
+            return f"{text} (too few runs for an interval)", None
+        text += f" (95 % interval {interval[0]:.3f} to {interval[1]:.3f})"
         if low <= interval[0] and interval[1] <= high:
-            return said, True
-        return said, None if interval[0] <= high and low <= interval[1] else False
+            return text, True
+        return text, None if interval[0] <= high and low <= interval[1] else False
 
-    def _test_order(self, table: Table, place: Selection) -> tuple[str, bool | None] | None:
-        """Test that values rise at every point of the axes `by`.
-
-        The values are those of the measures `compare`, or of one measure over the axis
-        `compare_over`.
-        """
+    def _test_order(self, table: Table, selection: Selection) -> tuple[str, bool | None] | None:
+        """Test that values rise at every point of the axes `by`."""
         strictly, kept, broken = table.get("strictly", "compare_over" in table), 0, []
         first = table["compare"][0] if "compare" in table else table["value"]
-        for point, _ in self._evaluate_along(first, place, table.get("by", ())):
-            at = place.narrow(point)
+        for point, _ in self._evaluate_along(first, selection, table.get("by", ())):
+            at = selection.narrow(point)
             if "compare" in table:
                 values = [self.evaluate(one, at) for one in table["compare"]]
             else:
@@ -523,11 +527,11 @@ class PageBuilder:
                 broken.append(_describe_point(point, self.names))
         if not kept and not broken:
             return None
-        said = f"so in {kept} of {counted(kept + len(broken), 'case')}"
+        text = f"so in {kept} of {counted(kept + len(broken), 'case')}"
         if broken and table.get("by"):
-            said += f", not at {'; '.join(broken[:MAX_LISTED])}"
-            said += f" and {len(broken) - MAX_LISTED} more" if len(broken) > MAX_LISTED else ""
-        return said, not broken
+            text += f", not at {'; '.join(broken[:MAX_LISTED])}"
+            text += f" and {len(broken) - MAX_LISTED} more" if len(broken) > MAX_LISTED else ""
+        return text, not broken
 
 
 def _fit_growth(
@@ -549,15 +553,14 @@ def _find_kind(measure: Table) -> str:
     return next(name for name in (*COMPOSITE_MEASURES, *SIMPLE_MEASURES) if name in measure)
 
 
-def _list_quantities(measure: Table, place: Selection) -> Iterator[str]:
-    """Yield the quantities of a measure. Unknown names become `*`."""
+def _list_quantities(measure: Table, selection: Selection) -> Iterator[str]:
     kind = _find_kind(measure)
     if kind in COMPOSITE_MEASURES:
         inner = measure["of"] if kind == "fold" else measure[kind]
         for one in inner if kind == "quotient" else [inner]:
-            yield from _list_quantities(one, place)
+            yield from _list_quantities(one, selection)
     else:
-        argument = Selection({}, _WildcardNames(place.names)).fill_names(measure[kind])
+        argument = Selection({}, _WildcardNames(selection.names)).fill_names(measure[kind])
         names = argument if isinstance(argument, list) else [argument]
         yield from names[:1] if kind in GROWTH_MEASURES else names
 
@@ -635,7 +638,6 @@ def _check_keys(kind: str, table: Table, allowed: Sequence[str] = ()) -> None:
 
 
 def _describe_values(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
-    """Return the values with their points, or their range if there are many."""
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
     values = [value for _, value in points]
@@ -653,18 +655,18 @@ def _describe_values(points: Sequence[tuple[Table, float]], table: Table, names:
 
 
 def _describe_ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
-    """Return the value, or the first and last value over the axis."""
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
     (first, low), (last, high) = points[0], points[-1]
     if table.get("extremes"):
         (first, low), (last, high) = (pick(points, key=lambda one: one[1]) for pick in (min, max))
-    low_said, high_said = format_value(low, form), format_value(high, form)
+    low_text, high_text = format_value(low, form), format_value(high, form)
     if len(points) == 1:
-        return f"{low_said}{unit}" + (f" ({_describe_point(first, names)})" if first else "")
-    if low_said == high_said and table.get("extremes"):
-        return f"{low_said}{unit} everywhere"
-    return f"{low_said} ({_describe_point(first, names)}) to {high_said}{unit} ({_describe_point(last, names)})"
+        return f"{low_text}{unit}" + (f" ({_describe_point(first, names)})" if first else "")
+    if low_text == high_text and table.get("extremes"):
+        return f"{low_text}{unit} everywhere"
+    first_point, last_point = _describe_point(first, names), _describe_point(last, names)
+    return f"{low_text} ({first_point}) to {high_text}{unit} ({last_point})"
 
 
 def _capitalize(text: str) -> str:
@@ -672,7 +674,6 @@ def _capitalize(text: str) -> str:
 
 
 def _describe_point(point: Table, names: Table) -> str:
-    """Return the values of a point. Numbers get the name of their axis."""
     return ", ".join(
         value if isinstance(value, str) else f"{names.get(name, name)} {format_value(value, '')}"
         for name, value in point.items()
@@ -691,7 +692,6 @@ def format_value(value: Any, form: str) -> str:
 
 
 def _drop_nonpositive(line: Series) -> Series:
-    """Return the line without points that a logarithmic axis cannot show."""
     kept = [at for at, value in enumerate(line.y) if value > 0]
     return line._replace(
         x=[line.x[k] for k in kept],

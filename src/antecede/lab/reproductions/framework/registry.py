@@ -22,12 +22,9 @@ STUDIES = {
 
 
 def load(name: str) -> Study:
-    """Return a study by its name, "package.module:NAME" or "FILE.py:NAME".
-
-    Modules are also found in the working folder. Raises InputError for an unknown study.
-    """
-    place = f"antecede.lab.reproductions.{name}.study:STUDY" if name in STUDIES else name
-    module, colon, constant = place.rpartition(":")
+    """Return a study by name, "package.module:NAME" or "FILE.py:NAME". Raises InputError."""
+    path = f"antecede.lab.reproductions.{name}.study:STUDY" if name in STUDIES else name
+    module, colon, constant = path.rpartition(":")
     if not colon:
         raise InputError(
             f"unknown study {name!r}; choose from {', '.join(STUDIES)}, or name your own as "
@@ -45,24 +42,21 @@ def load(name: str) -> Study:
             "folder, or name the file: FILE.py:STUDY"
         ) from error
     if not isinstance(found, Study):
-        raise InputError(f"study {name!r}: {place} is not a Study")
+        raise InputError(f"study {name!r}: {path} is not a Study")
     return found
 
 
 def _make_importable(module: str) -> str:
-    """Make a module of the user importable here and in workers. Return its name.
-
-    Raises InputError for a missing file.
-    """
+    """Make a user's module importable here and in workers. Raises InputError."""
     folder = Path.cwd()
     if module.endswith(".py"):
         file = Path(module).absolute()
         if not file.is_file():
             raise InputError("no such file", path=module)
         folder, module = file.parent, file.stem
-    place, known = str(folder), os.environ.get("PYTHONPATH", "")
-    if place not in sys.path:
-        sys.path.append(place)
-    if place not in known.split(os.pathsep):  # for worker processes
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (known, place)))
+    path, known = str(folder), os.environ.get("PYTHONPATH", "")
+    if path not in sys.path:
+        sys.path.append(path)
+    if path not in known.split(os.pathsep):  # for worker processes
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (known, path)))
     return module

@@ -83,10 +83,7 @@ class Results:
         return [value for value in found if value is not None]
 
     def mean(self, quantity: str, /, **conditions: Any) -> float | None:
-        """Return the mean over the runs that meet the conditions (None: no run).
-
-        Name every parameter but the seed. Otherwise the mean is also over the others.
-        """
+        """Return the mean over the runs that meet the conditions (None: no run)."""
         values = self.values(quantity, **conditions)
         return statistics.fmean(values) if values else None
 
@@ -130,10 +127,7 @@ class Results:
     def power_interval(
         self, quantity: str, x: str, /, **conditions: Any
     ) -> tuple[float, float] | None:
-        """Return the 95 % interval of the exponent of growth over `x`.
-
-        None: fewer than three runs, or one value of x.
-        """
+        """Return the 95 % interval of the exponent over `x` (None: too few runs or values)."""
         runs = self.find_runs(**conditions)
         known = (
             (_collect_values(run).get(x, 0), self._metrics[run.key].get(quantity, 0))
@@ -157,7 +151,6 @@ def standard_deviation(values: Sequence[float]) -> float:
 
 
 def _fit_power(points: Sequence[tuple[float, float]]) -> float | None:
-    """Return the exponent of the power of x that fits y best (None: unknown)."""
     kept = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len({x for x, _ in kept}) < 2:
         return None

@@ -32,8 +32,7 @@ pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
 
 Engine: TypeAlias = Callable[[Study, Sequence[Run]], Iterator[pyarrow.Table]]
 
-LINE_EVERY_S = 60.0
-"""Interval of progress lines if stderr is not a terminal, s."""
+LINE_EVERY_S = 60.0  # Interval of progress lines if stderr is not a terminal, s
 
 
 class Conducted(NamedTuple):
@@ -42,13 +41,10 @@ class Conducted(NamedTuple):
     findings: Findings
     results: Results
     failures: list[Failure]
-    carried_out: int
-    """Successful runs of this call."""
+    carried_out: int  # Successful runs of this call
     stored: int
-    left: int
-    """Runs without results that were not selected."""
-    stale: int
-    """Runs whose stored results are of other code."""
+    left: int  # Runs without results that were not selected
+    stale: int  # Runs whose stored results are of other code
     unreadable: list[Path]
 
 
@@ -91,10 +87,10 @@ def conduct(
             )
         todo = [] if redraw else [run for run in chosen if run.key not in done]
         failures: list[Failure] = []
-        watch = StudyProgress(study.name, chosen, todo, stream)
+        progress = StudyProgress(study.name, chosen, todo, stream)
         try:
-            with watch:
-                _execute_runs(study, engine, todo, store, watch, failures)
+            with progress:
+                _execute_runs(study, engine, todo, store, progress, failures)
         except Terminated:
             raise
         except KeyboardInterrupt as stopped:

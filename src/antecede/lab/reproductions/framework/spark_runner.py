@@ -131,12 +131,9 @@ def wrap_session(session: SparkSession) -> SessionHandle:
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 OUTCOME_SCHEMA = "run string, quantity string, value double, series array<double>, reason string"
-BUNDLE_S = 1.0
-"""Estimated cost of a batch of cheap runs, s. Starting a job takes a tenth of it."""
-BUNDLES_A_SLOT = 4
-"""Smallest number of batches per task slot."""
-JOBS_PER_SLOT = 2
-"""Submitted jobs per slot: one in progress, one ready."""
+BUNDLE_S = 1.0  # Estimated cost of a batch of cheap runs, s. Starting a job takes a tenth of it.
+BUNDLES_A_SLOT = 4  # Smallest number of batches per task slot
+JOBS_PER_SLOT = 2  # Submitted jobs per slot: one in progress, one ready
 MAX_JOBS = 1_000
 TICK_S = 0.2
 NO_OUTCOMES: pyarrow.Table = SCHEMA.empty_table()
@@ -150,8 +147,7 @@ class Work:
     module: str
     function: str
     modules: tuple[str, ...]
-    code: str | None
-    """Digest of the driver's sources (None: workers share its files)."""
+    code: str | None  # Digest of the driver's sources (None: workers share its files)
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Execute the runs of a partition. Raises SetupError."""
@@ -261,8 +257,8 @@ class _Jobs:
     def submit(self, pool: ThreadPoolExecutor) -> None:
         room = min(self.count_slots() * JOBS_PER_SLOT, MAX_JOBS)
         while self.waiting and len(self.under_way) < room:
-            bundle = self.waiting.popleft()
-            self.under_way[pool.submit(self.run_job, bundle)] = bundle
+            batch = self.waiting.popleft()
+            self.under_way[pool.submit(self.run_job, batch)] = batch
 
     def run_job(self, batch: Sequence[Run]) -> pyarrow.Table:
         """Execute a batch in one task. Called in a thread."""
@@ -316,7 +312,6 @@ def _check_setup(error: Exception, work: Work) -> None:
 
 
 def _find_cause(error: Exception) -> str:
-    """Return the line of a Spark error that has the cause."""
     text = str(error).strip()
     found = _CAUSE_LINE.search(text)
     line = found[1] if found else (text.splitlines() or [type(error).__name__])[0]

@@ -60,8 +60,7 @@ class Store:
         self.earlier_file = folder / "earlier" / "earlier.parquet"
         self.unreadable: list[Path] = []
         """Renamed files that are not valid Parquet files of a store."""
-        self.stale: set[str] = set()
-        """Digests of runs with results of other code, used or not."""
+        self.stale: set[str] = set()  # Digests of runs with results of other code, used or not
         self._tables: dict[str, pyarrow.Table] = {}
         self._next_part = 0
 
@@ -159,10 +158,7 @@ class Store:
 def open_store(
     folder: Path, code: str, *, fresh: bool = False, any_code: bool = False
 ) -> Iterator[Store]:
-    """Yield the store of a folder, created if needed. `fresh`: delete its results first.
-
-    Raises InputError for a folder that is not writable or that another process writes to.
-    """
+    """Yield the locked store of a folder. `fresh`: delete results first. Raises InputError."""
     store = Store(folder, code, any_code)
     try:
         store.parts_folder.mkdir(parents=True, exist_ok=True)
@@ -183,7 +179,6 @@ def open_store(
 
 
 def _lock_file(file: int, folder: Path) -> None:
-    """Lock a file until it is closed. Raises InputError."""
     try:
         import fcntl
     except ImportError:  # Windows: no lock
@@ -197,7 +192,6 @@ def _lock_file(file: int, folder: Path) -> None:
 
 
 def _write_file(table: pyarrow.Table, path: Path) -> None:
-    """Write a file atomically, flushed to the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:

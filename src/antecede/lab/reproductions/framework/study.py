@@ -97,10 +97,7 @@ def make_seed_runs(
 
 
 def simulate_run(run: Run) -> Metrics:
-    """Simulate a run. Return its metrics, and `undelivered` also at 0.
-
-    Raises InputError if a file of the user has changed since the run was listed.
-    """
+    """Simulate a run. Return its metrics. Raises InputError if a user's file has changed."""
     from antecede.lab.reproductions.framework.user_files import check_files
     from antecede.lab.simulate import simulate
 

@@ -16,11 +16,7 @@ from antecede.lab.simulate.config import Scenario
 
 
 def digest_user_files(scenario: Scenario) -> dict[str, str]:
-    """Return name -> digest: of a protocol's file with imported modules of its folder, and of a
-    trace.
-
-    Raises InputError for an unreadable file, and for a protocol that fails to load.
-    """
+    """Return name -> digest of a user's protocol, its imports, and a trace. Raises InputError."""
     found: list[Path] = []
     if is_file_target(scenario.protocol):
         made = load_class(scenario.protocol)
@@ -48,12 +44,12 @@ def find_imported_modules(names: Iterable[str]) -> dict[str, Path]:
     while waiting:
         name = waiting.pop()
         module = sys.modules.get(name)
-        place = getattr(module, "__file__", None)
-        if name in found or not place or not place.endswith(".py"):
+        path = getattr(module, "__file__", None)
+        if name in found or not path or not path.endswith(".py"):
             continue
-        if "site-packages" in Path(place).parts or Path(place).resolve().is_relative_to(own):
+        if "site-packages" in Path(path).parts or Path(path).resolve().is_relative_to(own):
             continue
-        found[name] = Path(place).resolve()
+        found[name] = Path(path).resolve()
         folder = found[name].parent
         for other in _find_imports(found[name], getattr(module, "__package__", None) or ""):
             near = getattr(sys.modules.get(other), "__file__", None)

@@ -75,10 +75,7 @@ def _bits_to_bytes(bits: int) -> int:
 def _simulate_downward(
     scenario: Scenario, topology: Hierarchy, seed: int
 ) -> Iterator[tuple[int, int, Downward]]:
-    """Yield (time, sender, message) of the super peer's messages into its group.
-
-    Sender 0 is the super peer.
-    """
+    """Yield (time, sender, message) of messages into the group. Sender 0: the super peer."""
     inside = topology.groups[0]
     everybody = hierarchical(
         Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, topology.size))),

@@ -26,21 +26,17 @@ DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05,
 LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
 """Largest number of peers with published values."""
 RATES = (1000, 1500, 2000, 2500)
-STEP = 100
-"""Step of the grid, which also has 50 peers. The source's own grid is unknown."""
+STEP = 100  # Step of the grid, which also has 50 peers. The source's own grid is unknown.
 WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}
 """Warm-up. The system is steady from 0.2, 1 and 1.5 s on."""
 MEASURED_S, QUICK_S = 1.0, 0.3
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
-COMPILED_PER_SECOND = 4e6
-"""Approximate deliveries per second of a core, for cost estimates only."""
+COMPILED_PER_SECOND = 4e6  # Approximate deliveries per second of a core, for cost estimates only
 REFERENCE_PER_SECOND = 2e4
 """The same of the reference engine, which alone runs the published pruning."""
-PASSIVE = ((100, 0), (300, 200))
-"""Number of peers, and number of silent ones."""
+PASSIVE = ((100, 0), (300, 200))  # Number of peers, and number of silent ones
 LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)
-LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)
-"""Rates of the runs on the span with `Last`."""
+LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)  # Rates of the runs on the span with `Last`
 PRUNINGS = ("safe", "none", "published")
 SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
 FAR = Delay(0.5, 0.5, "constant")
@@ -82,7 +78,6 @@ def _make_grid_runs(quick: bool) -> Iterator[Run]:
 
 
 def _make_rate_runs(quick: bool) -> Iterator[Run]:
-    """Yield runs with a fixed total rate. At 1000 per second 900 peers send every 0.9 s."""
     for delay in DELAYS:
         for rate in (1000, 2500) if quick else RATES:
             for peers in list_peer_counts(delay):
@@ -111,7 +106,6 @@ def _make_passive_runs(quick: bool) -> Iterator[Run]:
 
 
 def _make_group_runs(quick: bool) -> Iterator[Run]:
-    """Yield 240 peers: half external, half in one to four internal groups."""
     for groups in (1, 3) if quick else (1, 2, 3, 4):
         topology = Hierarchy((120 // groups,) * groups, 120)
         scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
@@ -139,7 +133,6 @@ def _make_pruning_runs(quick: bool) -> Iterator[Run]:
 
 
 def _make_variance_runs(quick: bool) -> Iterator[Run]:
-    """Yield the first experiment with the text's "variance" taken literally."""
     scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
     links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
     yield from _make_runs(
@@ -172,10 +165,7 @@ def scenario_of(
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
 ) -> Scenario:
-    """Return the source's system.
-
-    `delay`: key of DELAYS. `peers`: total number. `measured_s`: seconds after the warm-up.
-    """
+    """Return the source's system. `delay`: key of DELAYS. `peers`: total number."""
     warm = WARM_S[delay] if warm_s is None else warm_s
     return Scenario(
         topology or Hierarchy((peers // 2,), peers - peers // 2),
@@ -195,7 +185,6 @@ def _choose_seeds(quick: bool) -> tuple[int, ...]:
 def _make_runs(
     part: str, scenario: Scenario, seeds: Sequence[int], **parameters: object
 ) -> Iterator[Run]:
-    """Return a run per seed. The cost estimate follows the number of deliveries."""
     peers = len(scenario.topology.senders())
     load = scenario.workload
     active = peers - load.silent

@@ -149,7 +149,6 @@ def compute_extreme_metrics(
 
 
 def _make_messages(arrivals: str, senders: int, each: int, seed: int) -> Iterator[SbMessage]:
-    """Yield the messages in the order of their arrival. Senders are 1 to `senders`."""
     numbers: Sequence[int] = range(1, each + 1)
     if arrivals in ("newest first", "root last"):
         numbers = numbers[::-1]

@@ -97,22 +97,19 @@ def _compute_sizes(outcome: Outcome, members: int) -> dict[str, float]:
 def _compute_sequencer_metrics(
     outcome: Outcome, network: Network, warm_us: int
 ) -> dict[str, float]:
-    """Return the waits if the first observer numbers messages in the order of arrival.
-
-    The observer sends each number in a control message. `sequencer.inverted` counts replies that
-    are numbered before their parents.
-    """
+    """Return the waits if the first observer numbers messages in the order of arrival."""
     at = outcome.observers
-    came = outcome.arrived_us[:, 0]
-    order = np.argsort(came, kind="stable")
+    first_arrived = outcome.arrived_us[:, 0]
+    order = np.argsort(first_arrived, kind="stable")
     source, *others = at.tolist()
     notes = (
-        network.send_control(k, now, source, others) for k, now in enumerate(came[order].tolist())
+        network.send_control(k, now, source, others)
+        for k, now in enumerate(first_arrived[order].tolist())
     )
-    told = np.array([[one.arrival_us for one in copies] for copies in notes], dtype=np.int64)
-    told = np.column_stack((came[order], told))
+    announced = np.array([[one.arrival_us for one in copies] for copies in notes], dtype=np.int64)
+    announced = np.column_stack((first_arrived[order], announced))
     arrived = outcome.arrived_us[order]
-    wait = np.maximum.accumulate(np.maximum(arrived, told), axis=0) - arrived
+    wait = np.maximum.accumulate(np.maximum(arrived, announced), axis=0) - arrived
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     inverted = sum(

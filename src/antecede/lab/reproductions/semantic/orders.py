@@ -49,24 +49,17 @@ MAX_OBSERVERS = 32
 class Outcome(NamedTuple):
     """Outcome of a load. Messages are named by their position in send order."""
 
-    number: Ints
-    """[messages] in the load."""
+    number: Ints  # [messages] in the load
     sender: Ints
     sent_us: Ints
     parents: list[tuple[int, ...]]
     observers: Ints
-    arrived_us: Ints
-    """[messages, observers] at the sender its send time."""
-    delivered_us: dict[str, Ints]
-    """Order -> [messages, observers]."""
-    waits: dict[str, Ints]
-    """Order -> waits of copies that waited, us, ascending."""
-    copies: int
-    """Copies of messages sent from `warm_us` on, which `waits` and `longer` cover."""
-    longer: dict[str, int]
-    """"causal", "total" -> copies that waited longer than under S_b."""
-    past: Ints
-    """[messages] size of the causal past."""
+    arrived_us: Ints  # [messages, observers] at the sender its send time
+    delivered_us: dict[str, Ints]  # Order -> [messages, observers]
+    waits: dict[str, Ints]  # Order -> waits of copies that waited, us, ascending
+    copies: int  # Copies of messages sent from `warm_us` on, which `waits` and `longer` cover
+    longer: dict[str, int]  # "causal", "total" -> copies that waited longer than under S_b
+    past: Ints  # [messages] size of the causal past
     immediate: Ints
     """[messages] dependencies under IDR (Evropeytsev et al. 2016): the frontier of the past,
     without the sender's own message."""
@@ -90,8 +83,7 @@ class OrderSimulation:
         self.load, self.network, self.observers, self.warm_us = load, network, observers, warm_us
         self.size = network.size
         count = len(load.time_us)
-        self.position = np.full(count, -1, dtype=np.int64)
-        """By number (-1: not sent yet)."""
+        self.position = np.full(count, -1, dtype=np.int64)  # By number (-1: not sent yet)
         self.number, self.sender, self.sent_us, self.past, self.immediate = (
             np.zeros(count, dtype=np.int64) for _ in range(5)
         )
@@ -148,7 +140,6 @@ class OrderSimulation:
         return tuple(self.load.parents[number]) if self.load.parents is not None else ()
 
     def _find_ready_time(self, number: int) -> int:
-        """Return when the sender has all parents of a message."""
         me, ready = self.load.sender[number], 0
         for parent in self._list_parents(number):
             at = int(self.position[parent])

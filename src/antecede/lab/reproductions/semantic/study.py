@@ -58,15 +58,13 @@ QUICK: Mapping[str, tuple[Any, ...]] = {
     "recent": (1, 8, 64),
     "delay": tuple(DELAYS),
 }
-MESSAGES, QUICK_MESSAGES = 3000, 600
-"""Approximate number per run."""
+MESSAGES, QUICK_MESSAGES = 3000, 600  # Approximate number per run
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 GAPS_MS, QUICK_GAPS_MS = (10.0, 100.0, 1000.0, 10_000.0), (10.0, 1000.0)
 MAX_TRACE_MESSAGES, QUICK_MAX_TRACE_MESSAGES = 12_000, 1_500
 """Largest number of messages of a trace."""
 TRACE_DELAY = "50-250 ms"
-EXTREMES = (29, 100)
-"""Number of senders, and messages per sender."""
+EXTREMES = (29, 100)  # Number of senders, and messages per sender
 
 
 def list_runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
@@ -101,7 +99,6 @@ def execute(run: Run) -> Metrics:
 
 
 def _make_thread_runs(quick: bool) -> Iterator[Run]:
-    """Yield a run per point and seed. A point of several sweeps is one run."""
     sweeps = (QUICK if quick else SWEEPS).items()
     each = [{**DEFAULTS, name: value} for name, values in sweeps for value in values]
     for point in {tuple(one.values()): one for one in each}.values():

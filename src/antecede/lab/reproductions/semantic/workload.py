@@ -20,20 +20,16 @@ from antecede.lab.simulate import Ints, Mesh, Traffic, replay_trace
 from antecede.lab.simulate.config import Scenario, Workload
 
 MAX_AUTHORS = 1 << 20
-FIRST_LENGTH_S = 1e9
-"""Length to which a trace is first scaled, s. Gaps keep their proportions."""
+FIRST_LENGTH_S = 1e9  # Length to which a trace is first scaled, s. Gaps keep their proportions.
 _MULTI_FILE_LOG = re.compile(r"(.+)\.(annotation|ascii|raw)(\.[\w-]+)?\.txt(\.gz)?")
 
 
 class MessageLoad(NamedTuple):
     """The messages of a run, by number."""
 
-    time_us: Ints
-    """[messages] due time, ascending."""
-    sender: Ints
-    """[messages] from 0."""
-    parents: Sequence[Sequence[int]] | None
-    """Parents by message (None: answers are random)."""
+    time_us: Ints  # [messages] due time, ascending
+    sender: Ints  # [messages] from 0
+    parents: Sequence[Sequence[int]] | None  # Parents by message (None: answers are random)
     draw_parent: Callable[[int, Sequence[int]], int | None] = lambda number, recent: None
     """(message, messages delivered recently to its sender) -> its parent."""
     recent: int = 0
@@ -47,10 +43,7 @@ def make_thread_load(scenario: Scenario, seed: int) -> MessageLoad:
 
 
 def make_trace_load(path: str, messages: int | None, gap_ms: float) -> MessageLoad:
-    """Return the first messages of a trace, scaled to a median gap of `gap_ms`.
-
-    Its authors are the members. Raises InputError, FormatError, ConfigError.
-    """
+    """Return the first messages of a trace, scaled to a median gap of `gap_ms`."""
     time_us, sender, parents = _read_first_messages(path, messages)
     gaps = np.diff(time_us)
     middle = float(np.median(gaps)) if len(gaps) else 0.0
@@ -65,7 +58,6 @@ def make_trace_load(path: str, messages: int | None, gap_ms: float) -> MessageLo
 def _read_first_messages(
     path: str, messages: int | None
 ) -> tuple[Ints, Ints, Sequence[Sequence[int]]]:
-    """Return times, authors and parents in the trace's own proportions."""
     load = Workload("replay", path=path, messages=messages)
     scenario = Scenario(Mesh(MAX_AUTHORS), workload=load, duration_s=FIRST_LENGTH_S)
     found = replay_trace(scenario)
@@ -73,10 +65,7 @@ def _read_first_messages(
 
 
 def digest_trace(path: Path) -> str:
-    """Return a digest of a trace; of a chat log, of its links and the log beside them.
-
-    Raises InputError for a missing file.
-    """
+    """Return a digest of a trace and the files that belong to it. Raises InputError."""
     if path.is_dir():
         raise InputError("this is a folder; name the trace files", path=str(path))
     parts, several = {path}, _MULTI_FILE_LOG.fullmatch(path.name)

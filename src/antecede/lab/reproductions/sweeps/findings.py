@@ -23,8 +23,7 @@ class SweepColumn(NamedTuple):
     """A column of the table, and a plot."""
 
     title: str
-    metrics: tuple[str, ...]
-    """Names in `Result.metrics`. The first one that a run has is shown."""
+    metrics: tuple[str, ...]  # Names in `Result.metrics`. The first one that a run has is shown.
     unit: str
     key: str
 
@@ -32,7 +31,8 @@ class SweepColumn(NamedTuple):
 SWEEP_COLUMNS = (
     SweepColumn("overhead", ("peer.control_bytes", "internal.control_bytes"), "bytes a message",
           "overhead"),
-    SweepColumn("storage", ("peer.storage_bytes", "internal.storage_bytes"), "bytes a member", "storage"),
+    SweepColumn("storage", ("peer.storage_bytes", "internal.storage_bytes"), "bytes a member",
+          "storage"),
     SweepColumn("wait, mean", ("wait_ms.mean",), "ms", "wait"),
     SweepColumn("wait, p99", ("wait_ms.p99",), "ms", "wait-p99"),
     SweepColumn("violations (by delivery)", ("violations.by_delivery",), "deliveries",
@@ -89,7 +89,7 @@ def build_findings(
     quick: bool,
     unused_keys: Sequence[str] = (),
 ) -> Findings:
-    """Return the page of a sweep. `find_unused_workload_keys`: keys of the file that some settings do not use."""
+    """Return the page of a sweep. `unused_keys`: keys of the file that some settings do not use."""
     del quick
     rows = list(_build_rows(over, results))
     there = [one for one in SWEEP_COLUMNS if any(row.cells[one.key] for row in rows)]
@@ -133,7 +133,6 @@ class _Row(NamedTuple):
 
 
 def _build_rows(over: Mapping[str, Sequence[Any]], results: Results) -> Iterator[_Row]:
-    """Yield the settings with results, in grid order."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for run in results.runs:
         own = canonical_json([run.parameters[f"over.{key}"] for key in over])
@@ -156,8 +155,8 @@ def _summarize(rows: Sequence[_Row], columns: Sequence[SweepColumn]) -> str:
             words.append(f"{one.title} {_format_number(low[0])} {one.unit} throughout")
         else:
             words.append(
-                f"{one.title} {_format_number(low[0])} ({_format_setting(low[1])}) to {_format_number(high[0])} "
-                f"{one.unit} ({_format_setting(high[1])})"
+                f"{one.title} {_format_number(low[0])} ({_format_setting(low[1])}) to "
+                f"{_format_number(high[0])} {one.unit} ({_format_setting(high[1])})"
             )
     return f"{'; '.join(words)}.".capitalize() if words else ""
 
@@ -254,10 +253,7 @@ def _build_line(label: str, column: SweepColumn, x: str, rows: Sequence[_Row]) -
 
 
 def table_csv(over: Mapping[str, Sequence[Any]], results: Results) -> str:
-    """Return a row per setting: its values, seeds, and mean and 95 % interval of every metric.
-
-    Metrics are not negative, so an interval starts at 0 or above, unless the mean is below.
-    """
+    """Return a row per setting: values, seeds, mean and 95 % interval (from 0) of every metric."""
     names = sorted(
         {
             name

@@ -26,15 +26,11 @@ pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
 pq: Any = pyarrow.parquet
 
 TABLE = "sweep.csv"
-REPLACED_FILES = (TABLE, "index.html", "summary.json")
-"""Files that a sweep replaces."""
+REPLACED_FILES = (TABLE, "index.html", "summary.json")  # Files that a sweep replaces
 
 
 def check_same_grid(sweep: Sweep, folder: Path) -> None:
-    """Raise InputError if the sweep would lose rows of the table or page in a folder.
-
-    The same grid may continue, also with more values or seeds.
-    """
+    """Raise InputError if the sweep would lose rows of the table or page in a folder."""
     there = [name for name in REPLACED_FILES if (folder / name).exists()]
     if not there:
         return
@@ -59,7 +55,6 @@ def _describe_other_source(sweep: Sweep, folder: Path) -> str:
 
 
 def _describe_lost_runs(sweep: Sweep, folder: Path) -> str:
-    """Return a text on runs of the existing table that this grid does not have."""
     try:
         table = pq.read_table(str(folder / "results" / "results.parquet"), columns=["task"])
     except (pyarrow.ArrowException, OSError):  # the store reports unreadable files
@@ -83,5 +78,4 @@ def _describe_lost_runs(sweep: Sweep, folder: Path) -> str:
 
 
 def _make_key(setting: Mapping[str, Any], seed: int) -> str:
-    """Return a text that does not depend on the order of the keys."""
     return canonical_json([setting, seed])

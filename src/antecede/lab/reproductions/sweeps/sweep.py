@@ -26,8 +26,7 @@ from antecede.lab.simulate.config import Scenario, config_with_settings, read_va
 
 MAX_RUNS = 100_000
 KIND = "sweep"
-OVER = "over."
-"""Prefix of swept keys among the parameters of a run."""
+OVER = "over."  # Prefix of swept keys among the parameters of a run
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.([1-9]\d*))?")
 
 
@@ -36,18 +35,13 @@ class Sweep(NamedTuple):
 
     path: Path
     values: Mapping[str, Any]
-    over: Mapping[str, tuple[Any, ...]]
-    """Key -> its values, in the order given."""
+    over: Mapping[str, tuple[Any, ...]]  # Key -> its values, in the order given
     seeds: tuple[int, ...]
-    left_out: tuple[str, ...] = ()
-    """Texts on keys of the file without effect in some settings."""
+    left_out: tuple[str, ...] = ()  # Texts on keys of the file without effect in some settings
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
-    """Return the sweep. Every setting is built once, so invalid ones are rejected now.
-
-    Raises InputError for a malformed grid, ConfigError for the file, a key or a value.
-    """
+    """Return the sweep, with every setting checked. Raises InputError, ConfigError."""
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
         key, values = parse_axis(text)
@@ -81,7 +75,6 @@ def _find_unused_keys(sweep: Sweep) -> Iterator[str]:
 
 
 def _describe_settings(sweep: Sweep, settings: Sequence[Mapping[str, Any]]) -> str:
-    """Return a text on these settings, by values of keys if possible."""
     total = math.prod(map(len, sweep.over.values()))
     here = {
         key: [value for value in values if any(_is_same(one[key], value) for one in settings)]
@@ -98,10 +91,7 @@ def _format_setting(setting: Mapping[str, Any]) -> str:
 
 
 def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
-    """Read "options.r=5..30", "members=10,30", "links.loss=0,0.01" or "protocol=bss,idr".
-
-    A..B are the integers from A to B, A..B..S every S-th of them. Raises InputError.
-    """
+    """Parse "options.r=5..30", "members=10,30" or "protocol=bss,idr". Raises InputError."""
     key, equals, given = (part.strip() for part in text.partition("="))
     if not (key and equals and given):
         raise InputError(
@@ -130,7 +120,6 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def _split_values(text: str) -> list[str]:
-    """Return the parts between commas outside of brackets and quotes."""
     parts, depth, quoted = [""], 0, ""
     for sign in text:
         if quoted:
@@ -167,7 +156,6 @@ def iterate_settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
 
 
 def _make_config(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
-    """Return the configuration of one setting and its unused keys. Raises ConfigError."""
     try:
         return config_with_settings(sweep.values, setting, str(sweep.path))
     except ScenarioError as error:

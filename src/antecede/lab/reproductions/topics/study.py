@@ -22,8 +22,7 @@ from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workl
 
 DEFAULTS: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
 """Default values: events, h, xt, and smallest delay / largest delay."""
-SENT_TO = ("everybody", "targets")
-"""Recipients of events: section 3 of the text, and its section 4."""
+SENT_TO = ("everybody", "targets")  # Recipients of events: section 3 of the text, and its section 4
 SUBGROUPS = (3, 3)
 LAN_S, WAN_S = 0.016, 0.160
 EPSILON_S = 0.004

@@ -15,7 +15,7 @@ from antecede.tables.kernels import inlined, njit
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-MAX_LOW = 7  # highest Rice parameter of runs: `windows.MOST_LOW`
+MAX_LOW = 7  # Highest Rice parameter of ranges, as in `windows`
 ANY_LOW = 64
 
 _0, _1, _2, _4 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
@@ -25,20 +25,14 @@ _55, _33, _0F = (np.uint64(0x0101010101010101 * byte) for byte in (0x55, 0x33, 0
 
 @njit
 def pairs_message_size(sender: int, seq: int, members: Ints, counters: Ints, count: int) -> int:
-    """Return the bytes of an IDR, DS or BSS message that carries the first `count` pairs.
-
-    `members` ascend; `counters` are from 1.
-    """
+    """Return the bytes of an IDR, DS or BSS message with `count` pairs; members ascend."""
     head = varint_size(sender) + varint_size(seq)
     return head + counters_size(members, counters, count)
 
 
 @njit
 def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
-    """Return the bytes of an IDR, DS or BSS message; `causes[k]` is of member k, 0: none.
-
-    For BSS the sender's own counter must be 0 here.
-    """
+    """Return the bytes of an IDR, DS or BSS message. `causes[k]` is of member k, 0: none."""
     members = np.empty(len(causes), np.int64)
     counters = np.empty(len(causes), np.int64)
     count = 0
@@ -51,10 +45,10 @@ def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
 
 @njit
 def internal_size(sender: int, seq: int, announced: int, near: int, base: int, words: Words) -> int:
-    """Return the bytes of a Downward or Upward message; DV need not be trimmed.
+    """Return the bytes of a Downward or Upward message. DV need not be trimmed.
 
-    Bit 0 of `words[0]` is position base + 1 of DV. `told`: Last or the floor. `near`: the number
-    (Downward) or the floor (Upward) that DV is encoded relative to.
+    Bit 0 of `words[0]` is position base + 1 of DV. `announced`: Last or the lower bound. `near`:
+    the number (Downward) or the lower bound (Upward) that DV is encoded relative to.
     """
     head = 1 + varint_size(sender) + varint_size(seq) + varint_size(announced)
     return head + near_window_size(base, words, near)
@@ -76,7 +70,7 @@ def external_size(
 
 @njit
 def vector_entry_size(super_peer: int, base: int, words: Words) -> int:
-    """Return the bytes of a super peer's number and bit vector in CI; 0 if empty: no entry."""
+    """Return the bytes of a super peer's number and bit vector in CI (0: empty, no entry)."""
     size = window_size(base, words)
     return 0 if size == 1 else varint_size(super_peer) + varint_size(size) + size
 
@@ -102,7 +96,7 @@ def counters_size(members: Ints, counters: Ints, count: int) -> int:
 
 @njit
 def window_size(base: int, words: Words) -> int:
-    """Return `len(windows.encode(base, bits))` after trimming; 1 when nothing is set."""
+    """Return `len(windows.encode(base, bits))` after trimming (1: nothing is set)."""
     positions = set_positions(base, words)
     if len(positions) == 0:
         return 1
@@ -112,7 +106,7 @@ def window_size(base: int, words: Words) -> int:
 
 @njit
 def near_window_size(base: int, words: Words, near: int) -> int:
-    """Return `len(windows.encode(base, bits, near))` after trimming; 1 when nothing is set."""
+    """Return `len(windows.encode(base, bits, near))` after trimming (1: nothing is set)."""
     positions = set_positions(base, words)
     if len(positions) == 0:
         return 1
@@ -140,7 +134,6 @@ def set_positions(base: int, words: Words) -> Ints:
 
 @njit
 def _measure_runs(members: Ints, count: int) -> tuple[int, int]:
-    """Return the bits of the runs of a window, and the bytes of its head."""
     span = members[count - 1] - members[0] + 1
     if span + 2 < 2 * count:
         runs = _list_runs_of_ones(members, count, span - count + 1)
@@ -164,7 +157,7 @@ def _list_runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
 
 @njit
 def rice_bits(numbers: Ints, count: int, max_low: int) -> int:
-    """Return the bits of numbers with the best Rice parameter up to `most`, as `encoding.rice`."""
+    """Return the bits of numbers with the best Rice parameter up to `max_low` (`encoding.rice`)."""
     total = 0
     for k in range(count):
         total += numbers[k]

@@ -1,4 +1,4 @@
-"""Scenarios of the simulator: model and TOML files."""
+"""Simulation configuration: model and TOML files."""
 
 from typing import TYPE_CHECKING
 

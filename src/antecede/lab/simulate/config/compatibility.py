@@ -1,13 +1,13 @@
-"""Compatibility of a scenario's protocol with its topology, workload and links.
+"""Compatibility of a protocol with topology, workload and links of a configuration.
 
 | protocol                          | topology    | workload                                     |
 |-----------------------------------|-------------|----------------------------------------------|
 | hierarchical                      | Hierarchy   | every member gets every message              |
-| by topic (tv, tv-lt, ..., htbc)   | PubSub      | 1 to `topics` topics a message               |
+| by topic (tv, tv-lt, ..., htbc)   | PubSub      | 1 to `topics` topics per message             |
 | to chosen members (ses, sent)     | Mesh        | `fanout` addressees, or all                  |
 | all others                        | Mesh        | every member gets every message              |
 
-Errors name the key as scenario files do ("protocol.name: ...").
+Errors contain the key of the file ("protocol.name: ...").
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ from antecede.lab.simulate.topology import (
 
 
 def check_fit(scenario: Scenario) -> None:
-    """Raise ScenarioError for a scenario that cannot run, with the dotted key and what can.
-
-    The engine loads and checks a user's protocol (FILE.py:CLASS), not this function.
-    """
+    """Raise ConfigError for an invalid combination. The engine checks a user's protocol itself."""
     _check_links(scenario)
     _check_snapshots(scenario)
     if is_file_target(scenario.protocol):
@@ -56,21 +53,21 @@ def check_fit(scenario: Scenario) -> None:
 
 
 def find_reference_only_reason(scenario: Scenario) -> str | None:
-    """Return why no compiled engine may run a scenario, None: one may, if it can."""
+    """Return why only the reference engine may run a configuration (None: others may)."""
     if scenario.snapshots is not None:
-        return "snapshots are recorded by the reference engine"
+        return "only the reference engine records snapshots"
     if scenario.workload.kind == "replay":
-        return "answers of a replay wait for what is delivered"
+        return "only the reference engine delays answers of a replay"
     if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:
         return None
     options = {**_find_entry(scenario.protocol).options(scenario.variant), **scenario.options}
     if options.get("pruning") == "published":
-        return "the published pruning violates causal order, which only the classes follow"
+        return "the published pruning violates causal order; only the reference engine supports it"
     return None
 
 
 def topologies_of(name: str) -> tuple[str, ...]:
-    """Return the kinds of topology that a protocol of the registry can run on."""
+    """Return the kinds of topology of a protocol in the registry."""
     found = _find_entry(name)
     if not found.flat:
         return ("hierarchy",)
@@ -80,7 +77,7 @@ def topologies_of(name: str) -> tuple[str, ...]:
 def _find_entry(name: str) -> Entry:
     if name not in ENTRIES:
         near = of_order(name) or choices(name, ENTRIES)
-        raise make_error("protocol.name", f"no protocol is called {name!r}; {near}")
+        raise make_error("protocol.name", f"unknown protocol {name!r}; {near}")
     return ENTRIES[name]
 
 
@@ -90,8 +87,8 @@ def _check_topology(entry: Entry, topology: Topology) -> None:
         others = ", ".join(name for name in ENTRIES if kind in topologies_of(name))
         raise make_error(
             "protocol.name",
-            f"{entry.name} runs on topology.kind = {' or '.join(map(repr, able))}, not on "
-            f"{kind!r}, where these do: {others}",
+            f"{entry.name} needs topology.kind = {' or '.join(map(repr, able))}; protocols for "
+            f"{kind!r}: {others}",
         )
 
 
@@ -107,13 +104,15 @@ def _check_options(entry: Entry, scenario: Scenario) -> None:
         if name not in known:
             raise make_error(
                 f"protocol.options.{name}",
-                f"{entry.name} has no such option; {choices(name, known)}",
+                f"unknown option of {entry.name}; {choices(name, known)}",
             )
     options = {**entry.options(scenario.variant), **scenario.options}
     try:
         _build_any_group(entry, options, scenario.topology.size)
     except (LocalError, TypeError, ValueError, AttributeError) as error:
-        raise make_error("protocol.options", f"{entry.name} refuses them: {error}") from error
+        raise make_error(
+            "protocol.options", f"{entry.name} rejects the options: {error}"
+        ) from error
 
 
 def _build_any_group(entry: Entry, options: Mapping[str, Any], size: int) -> None:
@@ -122,7 +121,7 @@ def _build_any_group(entry: Entry, options: Mapping[str, Any], size: int) -> Non
     except LocalError:
         if not entry.flat or size <= 2:
             raise
-        # An option may name a member (a sequencer).
+        # An option may be the id of a member (a sequencer).
         factory = entry.load()
         build.member(factory, 0, range(size), with_trial(factory, range(size), options))
 
@@ -134,18 +133,21 @@ def _check_workload(entry: Entry, scenario: Scenario) -> None:
             able = ", ".join(name for name, one in ENTRIES.items() if _has_addressees(one))
             raise make_error(
                 "workload.fanout",
-                f"a message of {entry.name} is not for chosen members; protocols with "
-                f"addressees: {able}",
+                f"{entry.name} has no addressees; protocols with addressees: {able}",
             )
         if workload.fanout >= topology.size:
             raise make_error(
                 "workload.fanout",
-                f"{workload.fanout} addressees; there are {topology.size - 1} others",
+                f"{workload.fanout} addressees; expected at most {topology.size - 1}",
             )
     topics = topology.topics if isinstance(topology, PubSub) else 1
     if workload.topics > topics:
-        where = f"there are {topics}" if isinstance(topology, PubSub) else "only pubsub has topics"
-        raise make_error("workload.topics", f"up to {workload.topics} topics a message; {where}")
+        where = (
+            f"expected at most {topics}"
+            if isinstance(topology, PubSub)
+            else "only pubsub has topics"
+        )
+        raise make_error("workload.topics", f"{workload.topics} topics per message; {where}")
 
 
 def _has_addressees(entry: Entry) -> bool:
@@ -159,13 +161,13 @@ def _check_links(scenario: Scenario) -> None:
             if not _is_end(end, topology):
                 raise make_error(
                     f"links.special[{number}].{key}",
-                    f'{end!r} is nobody; write "any", {_describe_ends(topology)}',
+                    f'unknown address {end!r}; write "any", {_describe_ends(topology)}',
                 )
     for number, partition in enumerate(scenario.links.partitions, start=1):
         key = f"links.partitions[{number}].side"
         _check_addresses(partition.side, key, topology)
         if len(set(partition.side)) == topology.size:
-            what = f"has all {topology.size} addresses: nobody is left on the other side"
+            what = f"contains all {topology.size} addresses; leave one on the other side"
             raise make_error(key, what)
 
 
@@ -173,7 +175,7 @@ def _check_addresses(addresses: Iterable[int], key: str, topology: Topology) -> 
     for address in addresses:
         if not 0 <= address < topology.size:
             raise make_error(
-                key, f"nobody has the address {address}; they are 0 to {topology.size - 1}"
+                key, f"unknown address {address}; choose from 0 to {topology.size - 1}"
             )
 
 
@@ -184,8 +186,8 @@ def _check_snapshots(scenario: Scenario) -> None:
     if isinstance(topology, Hierarchy):
         raise make_error(
             "snapshots",
-            "a snapshot needs a channel from every member to every other, and in a hierarchy all "
-            "goes through super peers; mesh and pubsub have them",
+            "a hierarchy has no channels between all members, which snapshots need; use mesh or "
+            "pubsub",
         )
     _check_addresses(plan.by, "snapshots.by", topology)
 
@@ -203,7 +205,7 @@ def _is_end(end: str, topology: Topology) -> bool:
 
 def _count_groups(topology: Topology) -> int:
     if isinstance(topology, Hierarchy):
-        return len(topology.groups) + 1  # the last: the external peers
+        return len(topology.groups) + 1  # the last group: external peers
     return len(topology.subgroups) if isinstance(topology, PubSub) else 1
 
 

@@ -1,12 +1,12 @@
-"""Scenarios of the simulator as TOML files and as plain values.
+"""Simulation configurations as TOML files and as plain values.
 
-These name a whole simulated run but for its seed (keys: docs/simulate.md); scenarios of the checker
-(`antecede.lab.check.scenario.run`) move a small group by hand.
+A configuration defines a run except for its seed. Keys: docs/simulate.md. Scenarios of the checker
+(`antecede.lab.check.scenario`) are another format.
 
-`scenario_mapping` and `scenario_from` are exact inverses, through JSON too, for Spark's workers.
-Errors name path and dotted key:
+`config_to_values` and `config_from_values` are exact inverses, also through JSON for Spark's
+workers. Errors contain path and dotted key:
 
-    run.toml: links.loss: 1.5 is no probability below 1
+    run.toml: links.loss: 1.5; expected a probability below 1
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
 def read_scenario(path: str | Path) -> Scenario:
-    """Read a TOML file; raises ScenarioError with path, and line or dotted key.
-
-    Unlike `scenario_from`, refuse keys that the run would not use.
-    """
+    """Read a TOML file, without unused keys. Raises ConfigError with path, and line or key."""
     values = read_values(path)
     scenario = scenario_from(values, str(path))
     check_keys_used(values, scenario, str(path))
@@ -47,24 +44,24 @@ def read_scenario(path: str | Path) -> Scenario:
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
-    """Return the tables of a TOML file as they stand there; raises ScenarioError with its path."""
+    """Return the tables of a TOML file without changes. Raises ConfigError with its path."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
+        raise ScenarioError(f"cannot read the file: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
-        raise ScenarioError(f"is not UTF-8 text (byte {error.start})", path=str(path)) from error
+        raise ScenarioError(f"not UTF-8 text (byte {error.start})", path=str(path)) from error
     except tomllib.TOMLDecodeError as error:
         found = _AT_LINE.fullmatch(str(error))
         what, line = (found[1], int(found[2])) if found else (str(error), None)
         what = f"{what} (column {found[3]})" if found else what
-        raise ScenarioError(f"is no TOML: {what}", path=str(path), line=line) from error
+        raise ScenarioError(f"invalid TOML: {what}", path=str(path), line=line) from error
     except RecursionError as error:
-        raise ScenarioError("is no scenario: it is nested too deep", path=str(path)) from error
+        raise ScenarioError("invalid configuration: nested too deeply", path=str(path)) from error
 
 
 def files_read(path: str | Path, scenario: Scenario) -> list[str]:
-    """Return the files that a run of the scenario file at `path` reads, itself the first."""
+    """Return the files that a run of the configuration file at `path` reads, that file first."""
     found = [str(path)]
     matrix = read_values(path).get("links", {}).get("matrix")
     if isinstance(matrix, Mapping) and isinstance(matrix.get("path"), str):
@@ -77,31 +74,29 @@ def files_read(path: str | Path, scenario: Scenario) -> list[str]:
 
 
 def check_keys_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
-    """Raise ScenarioError for a key of the file that the run would not use."""
+    """Raise ConfigError for a key of the file without effect on the run."""
     for key, why in find_unused_keys(values, scenario).items():
         raise ScenarioError(f"{key}: {why}", path=path)
 
 
 def write_config(scenario: Scenario, path: str | Path) -> None:
-    """Write a TOML file for `read_scenario`, without keys that the run does not use.
-
-    Raises ScenarioError where the system refuses, or for options that are no plain values.
-    """
+    """Write a TOML file for `read_config`, without unused keys. Raises ConfigError."""
     values = scenario_mapping(scenario)
     values = remove_keys(values, find_unused_keys(values, scenario))
     try:
         Path(path).write_text(format_toml(values), encoding="utf-8")
     except OSError as error:
-        raise ScenarioError(f"cannot be written: {error.strerror}", path=str(path)) from error
+        raise ScenarioError(f"cannot write the file: {error.strerror}", path=str(path)) from error
 
 
 def scenario_from(
     values: Mapping[str, Any], path: str | None = None, *, check_protocol: bool = True
 ) -> Scenario:
-    """Return the scenario of plain values (parsed TOML or JSON); `path` names them in errors.
+    """Return the configuration of plain values (parsed TOML or JSON). `path` is for errors.
 
-    Files of latencies, traces, and a protocol's FILE.py:CLASS may stand beside `path`. Raises
-    ScenarioError, with `fitting` also for a protocol that cannot run in the scenario (`check_fit`).
+    Relative paths of latency files, traces and a protocol's FILE.py:CLASS are also tried in the
+    folder of `path`. Raises ConfigError, with `check_protocol` also for a protocol that does not
+    fit (`check_compatibility`).
     """
     try:
         scenario = _read_config(values, Path() if path is None else Path(path).parent)
@@ -117,7 +112,7 @@ def scenario_from(
 
 
 def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario as plain values; raises ScenarioError for options that are none."""
+    """Return a configuration as plain values. Raises ConfigError for other options."""
     given = {"name": scenario.name} if scenario.name else {}
     workload, usual = tables.to_plain(scenario.workload), tables.to_plain(Workload())
     for name in find_unused_workload_keys(scenario):
@@ -144,7 +139,7 @@ def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
 def _read_topology(values: Any, key: str) -> Topology:
     given = dict(tables.read_table(values, key))
     if "kind" not in given:
-        raise tables.make_error(f"{key}.kind", f"is missing; it is one of {', '.join(TOPOLOGIES)}")
+        raise tables.make_error(f"{key}.kind", f"missing; choose from {', '.join(TOPOLOGIES)}")
     kind = keys.make_choice_reader(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
     make: Callable[..., Topology] = TOPOLOGIES[kind]
     return tables.build_dataclass(make, given, key, keys.topology_of(kind))
@@ -161,15 +156,13 @@ def _read_config(mapping: Mapping[str, Any], folder: Path) -> Scenario:
     tables.check_keys(given, "", keys.TABLES)
     if "topology" not in given:
         raise tables.make_error(
-            "topology", f"is missing; its kind is one of {', '.join(TOPOLOGIES)}"
+            "topology", f"missing; choose its kind from {', '.join(TOPOLOGIES)}"
         )
     protocol = tables.read_table(given.get("protocol", {}), "protocol")
     tables.check_keys(protocol, "protocol", keys.PROTOCOL)
     run = tables.read_table(given.get("run", {}), "run")
     if "seed" in run or "seeds" in run:
-        raise tables.make_error(
-            "run.seed", "a scenario has no seed: the same one is run with many (--seed)"
-        )
+        raise tables.make_error("run.seed", "a configuration has no seed; use the option --seed")
     tables.check_keys(run, "run", keys.RUN)
     parts: dict[str, Any] = {
         "topology": _read_topology(given["topology"], "topology"),
@@ -204,7 +197,7 @@ def _read_config(mapping: Mapping[str, Any], folder: Path) -> Scenario:
 
 
 def format_toml(values: Mapping[str, Any]) -> str:
-    """Return the text of a mapping of plain values; tables of tables and lists stand inline."""
+    """Return the TOML text of plain values. Inner tables and lists are inline."""
     return "\n".join(_format_lines(values)).strip("\n") + "\n"
 
 
@@ -223,7 +216,7 @@ def _format_key(name: str) -> str:
 
 
 def _format_text(value: str) -> str:
-    # JSON escapes what TOML wants escaped, but for DEL.
+    # JSON escapes all characters that TOML requires, except DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -241,6 +234,6 @@ def _format_value(value: Any) -> str:
             + " }"
         )
     inner = [_format_value(one) for one in value]
-    if inner and isinstance(value[0], list):  # a matrix: a row a line
+    if inner and isinstance(value[0], list):  # a matrix: one row per line
         return "[\n" + "".join(f"  {row},\n" for row in inner) + "]"
     return "[" + ", ".join(inner) + "]"

@@ -1,6 +1,6 @@
-"""Keys of a scenario file with the readers of their values, derived from type hints.
+"""Keys of a configuration file and the readers of their values, derived from type hints.
 
-The meaning of every key: docs/simulate.md.
+Meaning of the keys: docs/simulate.md.
 """
 
 from __future__ import annotations
@@ -33,27 +33,24 @@ def _read_delay(value: Any, key: str) -> Delay:
 
 
 def _read_end(value: Any, key: str) -> str:
-    """Read one end of special channels: a role, "group:N", an address, or "any"."""
+    """Read an end of special channels: a role, "group:N", an address, or "any"."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return tables.read_text(value, key)
 
 
 def _read_sizes(value: Any, key: str) -> tuple[int, ...]:
-    """Read sizes of groups: a list, or "1000 x 50" for so many alike."""
+    """Read sizes of groups: a list, or "1000 x 50" for equal sizes."""
     if isinstance(value, str):
         found = _REPEATED.fullmatch(value.strip())
         if found is None:
-            raise tables.make_error(
-                key, f'{value!r}: write [50, 50] or, for many alike, "1000 x 50"'
-            )
+            raise tables.make_error(key, f'invalid sizes {value!r}; write [50, 50] or "1000 x 50"')
         return (int(found[2]),) * int(found[1])
     sizes: tuple[int, ...] = tables.make_list_reader(tables.read_integer)(value, key)
     return sizes
 
 
 def _make_one_or_more_reader(read: Reader) -> Reader:
-    """Return the reader of a list that may also be its single value."""
 
     def read_all(value: Any, key: str) -> Any:
         return (
@@ -66,7 +63,6 @@ def _make_one_or_more_reader(read: Reader) -> Reader:
 
 
 def _make_matrix_reader(folder: Path) -> Callable[[Any, str], Matrix]:
-    """Return the reader of `links.matrix`, which looks for files in a folder."""
 
     def read(value: Any, key: str) -> Matrix:
         if isinstance(value, list | tuple):
@@ -80,7 +76,7 @@ def _make_matrix_reader(folder: Path) -> Callable[[Any, str], Matrix]:
         tables.check_keys(given, key, MATRIX)
         for name, meaning in MATRIX.items():
             if name not in given and meaning:
-                raise tables.make_error(f"{key}.{name}", f"is missing; {meaning}")
+                raise tables.make_error(f"{key}.{name}", f"missing; {meaning}")
         path = folder / tables.read_text(given["path"], f"{key}.path")
         unit = make_choice_reader(MATRIX_UNITS)(given["unit"], f"{key}.unit")
         round_trip = tables.read_flag(given["round_trip"], f"{key}.round_trip")
@@ -96,7 +92,6 @@ def _make_matrix_reader(folder: Path) -> Callable[[Any, str], Matrix]:
 
 
 def _make_trace_reader(folder: Path) -> Callable[[Any, str], str]:
-    """Return the reader of `workload.path`, which looks for the trace in a folder first."""
 
     def read(value: Any, key: str) -> str:
         beside = folder / tables.read_text(value, key)
@@ -106,7 +101,7 @@ def _make_trace_reader(folder: Path) -> Callable[[Any, str], str]:
 
 
 def make_choice_reader(allowed: Any) -> Callable[[Any, str], str]:
-    """Return the reader of one word of several."""
+    """Return the reader of one of several words."""
 
     def read(value: Any, key: str) -> str:
         if tables.read_text(value, key) not in allowed:
@@ -117,7 +112,7 @@ def make_choice_reader(allowed: Any) -> Callable[[Any, str], str]:
 
 
 def make_fields(made: type) -> Fields:
-    """Return the keys of a dataclass of scenarios, each read as its type hint says."""
+    """Return the keys of a configuration's dataclass, with readers by type hint."""
     hints, own = get_type_hints(made), SPECIAL_READERS.get(made, {})
     return {
         tables.ATTRIBUTE_KEYS.get(name, name): own.get(name) or _find_reader(hints[name])
@@ -126,7 +121,6 @@ def make_fields(made: type) -> Fields:
 
 
 def _find_reader(hint: Any) -> Reader:
-    """Return the reader of a type: of one below, of a tuple or of what may be None, too."""
     if hint in READERS:
         return READERS[hint]
     if not get_args(hint):
@@ -151,11 +145,11 @@ SPECIAL_READERS: Mapping[type, Mapping[str, Reader]] = {
         "by": _make_one_or_more_reader(tables.read_integer),
     },
 }
-"""Keys with a reader of their own."""
+"""Attributes with their own reader."""
 MATRIX = {
     "path": "the file of latencies",
     "unit": f"one of {', '.join(MATRIX_UNITS)}",
-    "round_trip": "true: times there and back, halved here; false: one way",
+    "round_trip": "true: round-trip times, halved here; false: one way",
     "zeros": "",
 }
 WORKLOAD = make_fields(Workload)
@@ -167,15 +161,15 @@ TABLES = ("name", "topology", "protocol", "links", "workload", "clocks", "run", 
 
 
 def make_workload_fields(folder: Path) -> Fields:
-    """Return the keys of `workload`; a trace is looked for in a folder."""
+    """Return the keys of `workload`. A trace may be in `folder`."""
     return {**WORKLOAD, "path": _make_trace_reader(folder)}
 
 
 def links_of(folder: Path) -> Fields:
-    """Return the keys of `links`; files of latencies are looked for in a folder."""
+    """Return the keys of `links`. Latency files may be in `folder`."""
     return {**make_fields(Links), "matrix": _make_matrix_reader(folder)}
 
 
 def topology_of(kind: str) -> Fields:
-    """Return the keys of `topology` beside its kind."""
+    """Return the keys of `topology` besides its kind."""
     return make_fields(TOPOLOGIES[kind])

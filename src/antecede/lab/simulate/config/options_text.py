@@ -1,7 +1,7 @@
 """Options of a protocol as plain values: `[protocol.options]` and `protocol.without`.
 
-TOML has no None: `without` names the options that are None. Lists are read as tuples, tables as
-dicts, `bounds` as a table of `Bounds` with members as numbers.
+TOML has no None: `without` lists the options that are None. Lists become tuples, and `bounds` a
+table of `Bounds` with members as numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CHANNEL = ("from", "to", "least_s", "most_s")
 
 
 def options_to_values(options: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return `options` and `without` as plain values; raises ScenarioError for what has none."""
+    """Return `options` and `without` as plain values. Raises ConfigError for other values."""
     given = {
         name: _to_plain(value, f"{key}.options.{name}")
         for name, value in options.items()
@@ -29,14 +29,16 @@ def options_to_values(options: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def options_from_values(protocol: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the options of the table `protocol`. Raises ScenarioError."""
+    """Return the options of the table `protocol`. Raises ConfigError."""
     given = tables.read_table(protocol.get("options", {}), f"{key}.options")
     without = tables.make_list_reader(tables.read_text)(
         protocol.get("without", []), f"{key}.without"
     )
     for name in without:
         if name in given:
-            raise tables.make_error(f"{key}.without", f"{name} has a value in {key}.options")
+            raise tables.make_error(
+                f"{key}.without", f"{name} also has a value in {key}.options; remove one"
+            )
     found = {
         name: _read_value(value, f"{key}.options.{name}", name) for name, value in given.items()
     }
@@ -52,7 +54,7 @@ def _to_plain(value: Any, key: str) -> Any:
         return {name: _to_plain(one, f"{key}.{name}") for name, one in value.items()}
     if isinstance(value, bool | int | float | str):
         return value
-    raise tables.make_error(key, f"a {type(value).__name__} can not be written as plain values")
+    raise tables.make_error(key, f"unsupported type {type(value).__name__}; expected plain values")
 
 
 def _read_value(value: Any, key: str, name: str) -> Any:
@@ -66,7 +68,7 @@ def _read_value(value: Any, key: str, name: str) -> Any:
         return tables.read_number(value, key)
     if isinstance(value, bool | int | str):
         return value
-    raise tables.make_error(key, f"{value!r} is no value of an option")
+    raise tables.make_error(key, f"invalid value {value!r} of an option")
 
 
 def _bounds_to_values(bounds: Bounds[int]) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def _read_bounds(value: Any, key: str) -> Bounds[int]:
     for member, accuracy in tables.read_table(given.get("clocks", {}), f"{key}.clocks").items():
         if not member.isdecimal():
             raise tables.make_error(
-                f"{key}.clocks.{member}", "a clock is named by its member's number"
+                f"{key}.clocks.{member}", "invalid clock; expected the number of a member"
             )
         clocks[int(member)] = tables.read_number(accuracy, f"{key}.clocks.{member}")
     channels = dict(
@@ -111,7 +113,7 @@ def _read_channel(value: Any, key: str) -> tuple[tuple[int, int], tuple[float, f
     tables.check_keys(given, key, _CHANNEL)
     for name in _CHANNEL:
         if name not in given:
-            raise tables.make_error(f"{key}.{name}", "is missing")
+            raise tables.make_error(f"{key}.{name}", "missing")
     source, target = (tables.read_integer(given[name], f"{key}.{name}") for name in _CHANNEL[:2])
     least_s, most_s = (tables.read_number(given[name], f"{key}.{name}") for name in _CHANNEL[2:])
     return (source, target), (least_s, most_s)

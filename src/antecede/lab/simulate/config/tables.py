@@ -1,7 +1,7 @@
-"""Readers of a file's tables into dataclasses; errors name the dotted key.
+"""Readers of a file's tables into dataclasses. Errors contain the dotted key.
 
-`Fields` has a reader for each key of a table. The dataclasses check ranges in messages that begin
-with the attribute's name, which the dotted key replaces.
+`Fields` has a reader for each key of a table. Range checks of the dataclasses raise messages that
+begin with the attribute's name, which the dotted key replaces.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from antecede.errors import ScenarioError
 
 Made = TypeVar("Made")
 Reader = Callable[[Any, str], Any]
-"""Value and dotted key -> what the dataclass takes. Raises ScenarioError."""
+"""Value and dotted key -> value for the dataclass. Raises ConfigError."""
 
 
 Fields = Mapping[str, Reader]  # key of a table -> reader of its value
 ATTRIBUTE_KEYS = {"source": "from", "target": "to"}
-"""Attributes whose keys have other names: `from` is a word of Python."""
-MAX_INTEGER = 2**53  # whole numbers beyond are no longer exact as a float
+"""Attributes with other key names, since `from` is a Python keyword."""
+MAX_INTEGER = 2**53  # Larger integers are not exact as a float
 
 
 def make_error(key: str, what: str) -> ScenarioError:
-    """Return the error that says what is wrong at a dotted key."""
+    """Return an error for a dotted key."""
     return ScenarioError(f"{key}: {what}")
 
 
 def build_dataclass(make: Callable[..., Made], values: Any, key: str, fields: Fields) -> Made:
-    """Return the dataclass that a table describes. Raises ScenarioError with the dotted key."""
+    """Return the dataclass that a table describes. Raises ConfigError with the dotted key."""
     given = read_table(values, key)
     check_keys(given, key, fields)
     attributes = {ATTRIBUTE_KEYS.get(one.name, one.name): one for one in dataclasses.fields(make)}  # type: ignore[arg-type]
     for name, one in attributes.items():
         needed = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
         if needed and name not in given:
-            raise make_error(f"{key}.{name}", "is missing")
+            raise make_error(f"{key}.{name}", "missing")
     read = {name: fields[name](value, f"{key}.{name}") for name, value in given.items()}
     with prefix_errors(key, {one.name: f"{key}.{name}" for name, one in attributes.items()}):
         return make(**{attributes[name].name: value for name, value in read.items()})
@@ -47,7 +47,7 @@ def build_dataclass(make: Callable[..., Made], values: Any, key: str, fields: Fi
 
 @contextmanager
 def prefix_errors(key: str, names: Mapping[str, str]) -> Iterator[None]:
-    """Put the dotted key in front of an error; `names`: attribute -> its dotted key."""
+    """Put the dotted key in front of an error. `names`: attribute -> its dotted key."""
     try:
         yield
     except ScenarioError as error:
@@ -58,7 +58,7 @@ def prefix_errors(key: str, names: Mapping[str, str]) -> Iterator[None]:
 
 
 def to_plain(value: Any) -> Any:
-    """Return what a dataclass is as a table, what is None left out, and a tuple as a list."""
+    """Return a dataclass as a table, without None values and with tuples as lists."""
     if dataclasses.is_dataclass(value):
         found = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
         return {
@@ -70,38 +70,40 @@ def to_plain(value: Any) -> Any:
 
 
 def check_keys(given: Collection[str], key: str, allowed: Collection[str]) -> None:
-    """Raise ScenarioError for a key that is not allowed."""
+    """Raise ConfigError for an unknown key."""
     for name in given:
         if name not in allowed:
             dotted = f"{key}.{name}" if key else name
             kind = "key" if key else "table"
-            raise make_error(dotted, f"no such {kind}; {choices(name, allowed)}")
+            raise make_error(dotted, f"unknown {kind}; {choices(name, allowed)}")
 
 
 def choices(name: str, allowed: Collection[str]) -> str:
-    """Return what there is, the nearest to a wrong name first."""
+    """Return a text with the nearest name and all allowed names."""
     near = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)
-    listed = f"there are {', '.join(allowed)}" if allowed else "there are none"
+    listed = f"choose from {', '.join(allowed)}" if allowed else "none is allowed"
     return f"did you mean {near[0]}? {listed}" if near else listed
 
 
 def make_type_error(value: Any, key: str, expected: str) -> ScenarioError:
     """Return the error for a value of another type."""
     shown = repr(value)
-    return make_error(key, f"{shown if len(shown) <= 60 else shown[:57] + '...'} is not {expected}")
+    return make_error(
+        key, f"{shown if len(shown) <= 60 else shown[:57] + '...'}; expected {expected}"
+    )
 
 
 def read_table(value: Any, key: str) -> Mapping[str, Any]:
     """Read a table."""
     if not isinstance(value, Mapping):
-        raise make_type_error(value, key, "a table" if key else "a file of tables")
+        raise make_type_error(value, key, "a table" if key else "a file with tables")
     return value
 
 
 def read_text(value: Any, key: str) -> str:
     """Read a text."""
     if not isinstance(value, str):
-        raise make_type_error(value, key, "a text in quotes")
+        raise make_type_error(value, key, "a string in quotes")
     return value
 
 
@@ -115,7 +117,7 @@ def read_flag(value: Any, key: str) -> bool:
 def read_integer(value: Any, key: str) -> int:
     """Read a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise make_type_error(value, key, "a whole number")
+        raise make_type_error(value, key, "an integer")
     if abs(value) > MAX_INTEGER:
         raise make_type_error(value, key, f"a number up to {MAX_INTEGER:,}")
     return value
@@ -133,7 +135,7 @@ def read_number(value: Any, key: str) -> float:
 
 
 def make_list_reader(read: Reader) -> Reader:
-    """Return the reader of a list of what `read` reads; it gives a tuple."""
+    """Return the reader of a list of values. It returns a tuple."""
 
     def all_of(value: Any, key: str) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):

@@ -1,10 +1,10 @@
-"""Keys of a scenario file that have no effect on its run, with the reason.
+"""Keys of a configuration file without effect on its run, with the reason.
 
-A file for one run is refused for such a key (`config.file.check_used`). A sweep leaves the key out
-where a setting has no use for it, and reports that (`config.values.scenario_using`).
+Such a key is an error in a file for one run (`config.file.check_keys_used`). A sweep omits the key
+for settings without a use for it, and reports that (`config.values.config_with_settings`).
 
-A partition after the end of the run is unused only if nothing can be sent later: not where members
-recover what is lost, order in total, or forward.
+A partition after the end of the run has an effect only if a message can be sent later: members
+recover lost messages, use total order, or forward.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from antecede.lab.simulate.config.model import Scenario
 _RATE_TEXTS = {
     "periodic": "it sends by interval or total_hz",
     "poisson": "it sends by rate_hz or total_hz",
-    "random": "it sends so many messages until run.duration_s",
-    "replay": "it sends when the trace did",
+    "random": "it sends that number until run.duration_s",
+    "replay": "it sends at the times of the trace",
 }
 
 
 def find_unused_workload_keys(scenario: Scenario) -> Mapping[str, str]:
-    """Return the workload's keys that mean nothing in it, and what holds instead."""
+    """Return the workload's keys without effect, with the reason."""
     load = scenario.workload
     kind = load.kind
     says = {
@@ -41,19 +41,19 @@ def find_unused_workload_keys(scenario: Scenario) -> Mapping[str, str]:
             f"has no number of messages; {_RATE_TEXTS[kind]}, until run.duration_s",
         ),
         "path": ("replay", "reads no trace"),
-        "answers": ("periodic poisson random", "answers as the trace does"),
-        "recent": ("periodic poisson random", "answers as the trace does"),
+        "answers": ("periodic poisson random", "takes answers from the trace"),
+        "recent": ("periodic poisson random", "takes answers from the trace"),
     }
     found = {name: what for name, (kinds, what) in says.items() if kind not in kinds.split()}
     if not load.answers:
-        found.setdefault("recent", "without answers looks at no recent messages")
+        found.setdefault("recent", "without answers uses no recent messages")
     if load.total_hz is not None:
         found.setdefault("rate_hz", "with total_hz has no rate of a peer")
     return found
 
 
 def find_unused_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
-    """Return the keys of these values that the run does not use (options: `find_unused_options`)."""
+    """Return the keys of these values without effect (options: `find_unused_options`)."""
     workload, links, clocks = (values.get(one, {}) for one in ("workload", "links", "clocks"))
     kind = scenario.workload.kind
     unused = find_unused_workload_keys(scenario)
@@ -63,26 +63,25 @@ def find_unused_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str,
         if name in unused
     }
     if "buffer" in links and not scenario.links.service_s:
-        found["links.buffer"] = "a receiver that takes no time for a copy (service_s) has room"
+        found["links.buffer"] = (
+            "no effect without service_s: a receiver without service time never fills it"
+        )
     if clocks.get("resync_s") and not scenario.clocks.drift_ppm:
-        found["clocks.resync_s"] = "clocks that do not drift (drift_ppm) are never set anew"
+        found["clocks.resync_s"] = "no effect without drift_ppm: only drifting clocks are set anew"
     if "partitions" in links and not _can_send_later(scenario):
         found |= dict(_find_late_partitions(scenario))
     return found
 
 
 def find_unused_options(scenario: Scenario) -> dict[str, str]:
-    """Return the options that the protocol does not have, or that do nothing, and why.
-
-    None of a protocol that cannot be loaded: the run reports that.
-    """
+    """Return unknown and unused options, with the reason; none if the protocol fails to load."""
     found = _load_protocol(scenario)
     if found is None:
         return {}
     made, variant = found
     known = options_of(made)
     lacking = {
-        name: f"{scenario.protocol} has no such option"
+        name: f"unknown option of {scenario.protocol}"
         for name in scenario.options
         if name not in known
     }
@@ -96,7 +95,6 @@ def find_unused_options(scenario: Scenario) -> dict[str, str]:
 
 
 def _load_protocol(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
-    """Return what makes members, and the options of the variant."""
     if is_file_target(scenario.protocol):
         try:
             file = Path(scenario.protocol.rpartition(":")[0])
@@ -111,12 +109,12 @@ def _load_protocol(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
 
 @lru_cache(maxsize=16)
 def _load_user_class(target: str, changed_ns: int) -> type[Protocol]:
-    del changed_ns  # part of the key: a sweep asks once a setting
+    del changed_ns  # part of the cache key: a sweep calls this for each setting
     return load_class(target)
 
 
 def remove_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return plain values of a scenario without these keys, as the functions here name them."""
+    """Return plain values of a configuration without these keys."""
     gone = set(keys)
     found = {name: _remove_from_table(name, one, gone) for name, one in values.items()}
     protocol = found.get("protocol")
@@ -151,14 +149,14 @@ def _find_late_partitions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for number, one in enumerate(scenario.links.partitions, start=1):
         if one.start_s >= end_s:
             why = (
-                f"begins after {one.start_s:g} s, and nothing is sent after run.duration_s = "
+                f"starts at {one.start_s:g} s, after the last send before run.duration_s = "
                 f"{end_s:g} s"
             )
             yield _make_partition_key(number), why
 
 
 def _can_send_later(scenario: Scenario) -> bool:
-    """Tell whether anything may be sent after the last message of the workload."""
+    """Return True if a message can be sent after the last one of the workload."""
     found = ENTRIES.get(scenario.protocol)
     if is_file_target(scenario.protocol) or scenario.workload.kind == "replay" or found is None:
         return True
@@ -168,6 +166,6 @@ def _can_send_later(scenario: Scenario) -> bool:
     options = {**found.options(scenario.variant), **scenario.options}
     member = made(0, (0, 1), **with_trial(made, (0, 1), options))
     if member.guarantee.relation is Relation.TOTAL:
-        return True  # places or acknowledgements follow what arrives
+        return True  # sequence numbers or acknowledgements follow arrivals
     spans = (getattr(member, name, None) for name in ("heartbeat_ns", "retry_ns"))
     return member.wants_ticks and any(span is not None for span in spans)

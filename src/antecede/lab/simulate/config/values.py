@@ -1,13 +1,13 @@
-"""Values of a scenario set by their dotted keys, for sweeps over a scenario file.
+"""Values of a configuration set by dotted keys, for sweeps over a configuration file.
 
     values = read_values("run.toml")
     for r in range(5, 31):
         setting = {"options.r": r, "members": 30}
-        scenario, unused = scenario_using(values, setting, "run.toml")
+        config, unused = config_with_settings(values, setting, "run.toml")
 
-Keys are those of scenario files (docs/simulate.md), "TABLE.KEY" and deeper. Short names:
+Keys are those of configuration files (docs/simulate.md), "TABLE.KEY" and deeper. Short names:
 
-    options.X    protocol.options.X; the value None puts X into protocol.without
+    options.X    protocol.options.X; the value None adds X to protocol.without
     members      topology.peers of a mesh
     protocol     protocol.name and protocol.variant, as "NAME" or "NAME/VARIANT"
 """
@@ -37,7 +37,6 @@ __all__ = ["config_with_settings", "read_values"]
 
 
 def _set_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Return a copy of a scenario's plain values with one of them set. Raises ScenarioError."""
     values = copy.deepcopy(dict(of))
     if key == "protocol":
         return _set_protocol(values, value)
@@ -47,7 +46,7 @@ def _set_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
         _set_option(values, steps[2], value)
         return values
     if value is None:
-        raise make_error(key, "no value; only options of a protocol can be None")
+        raise make_error(key, "None is only allowed for options of a protocol")
     here = values
     for at, step in enumerate(steps[:-1], start=1):
         here[step] = dict(read_table(here.get(step, {}), ".".join(steps[:at])))
@@ -59,11 +58,11 @@ def _set_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
 def config_with_settings(
     of: Mapping[str, Any], settings: Mapping[str, Any], path: str | None = None
 ) -> tuple[Scenario, dict[str, str]]:
-    """Return the scenario with the values of `given` set, and the unused keys that it leaves out.
+    """Return the configuration with settings applied, and the keys that it omits.
 
-    Those are keys of `of` that the run would not use, with the reason. `path` is the scenario file:
-    errors name it, and named files may stand beside it. Raises ScenarioError with the dotted key
-    for an unknown key, a given one that the run would not use, and a value that does not fit.
+    Omitted keys have no effect on the run; the values are the reasons. `path` is the configuration
+    file, for errors and relative paths. Raises ConfigError with the dotted key for an unknown key,
+    a setting without effect, and an invalid value.
     """
     values = dict(of)
     try:
@@ -100,12 +99,11 @@ def _set_protocol(values: dict[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _resolve_key(values: Mapping[str, Any], key: str) -> list[str]:
-    """Return the tables and the key that a dotted key or short name means."""
     if key == "members":
         kind = read_table(values.get("topology", {}), "topology").get("kind")
         if kind != "mesh":
             sizes = " and ".join(f"topology.{name}" for name in _TOPOLOGY_SIZES.get(str(kind), ()))
-            raise make_error("members", f"of a mesh; set {sizes or 'topology.peers'} here")
+            raise make_error("members", f"only for a mesh; set {sizes or 'topology.peers'}")
         return ["topology", "peers"]
     if key.startswith("options."):
         return ["protocol", *key.split(".")]
@@ -116,12 +114,11 @@ _TOPOLOGY_SIZES = {"hierarchy": ("groups", "external"), "pubsub": ("subgroups",)
 
 
 def _check_key(values: Mapping[str, Any], key: str, steps: list[str]) -> None:
-    """Raise ScenarioError for a key that there is not."""
     check_keys(steps[:1], "", keys.TABLES)
     if steps == ["name"]:
         return
     if len(steps) < 2:
-        raise make_error(key, f"is a table; write {key}.KEY")
+        raise make_error(key, f"this is a table; write {key}.KEY")
     known = {
         "topology": ("kind",),
         "protocol": keys.PROTOCOL,

@@ -1,11 +1,11 @@
-"""Confidence intervals (95 %) of figures, from several runs or from batches of one.
+"""Confidence intervals (95 %) of metrics, from several runs or from batches of one.
 
 Theory of operation
 -------------------
-Runs with different seeds are independent, so Student's t gives the interval of their mean. One run
-is cut into `BATCHES` spans of sending time after `warm_s`. Spans differ about as independent runs
-if a span is longer than messages are under way; otherwise the interval is too narrow
-(`short_batches`).
+Runs with different seeds are independent, so Student's t gives the interval of their mean. A single
+run is divided into `BATCHES` spans of sending time after `warm_s`. Spans are about as independent
+as runs if a span is longer than messages are in flight. Otherwise the interval is too narrow
+(`has_short_batches`).
 
 Source: method of batch means, for instance Law, Simulation Modeling and Analysis.
 """
@@ -30,7 +30,7 @@ BATCHES = 10
 _STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Student's t for 95 %, two-sided, by degrees of freedom from 1."""
 _STUDENT_T_ABOVE = ((15, 2.131), (20, 2.086), (30, 2.042), (60, 2.000))
-"""The same for more degrees; between two of these the larger t holds."""
+"""The same for more degrees. Between two of these the larger t holds."""
 MS_US = US // 1000
 WAIT_METRIC = "wait_ms.mean"
 SHARE_METRICS = {
@@ -39,11 +39,11 @@ SHARE_METRICS = {
     "causal.violations": "violations",
     "violations.by_receipt": "receipt_violations",
 }
-"""Figures that are parts of all deliveries, and the outcome that each counts."""
+"""Metrics that are shares of all deliveries, and the outcome that each counts."""
 
 
 def half_width(values: Sequence[float]) -> float | None:
-    """Return half of the 95 % interval of the mean of independent values; None for less than 2."""
+    """Return half of the 95 % interval of the mean of independent values (None: fewer than 2)."""
     if len(values) < 2:
         return None
     return _find_student_t(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
@@ -56,15 +56,15 @@ def _find_student_t(degrees: int) -> float:
 
 
 def short_batches(scenario: Scenario) -> bool:
-    """Tell whether a batch is shorter than a message can be under way."""
+    """Return True if a batch is shorter than the largest delay of a message."""
     return (scenario.duration_s - scenario.warm_s) / BATCHES < scenario.links.delay.high_s
 
 
 def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> Mapping[str, float]:
-    """Return by figure half of its 95 % interval, from the batches of one run.
+    """Return metric -> half of its 95 % interval, from the batches of one run.
 
-    Of mean waits (`wait_ms.mean`), of parts of deliveries (`SHARES`, 0 to 1), of bytes of messages
-    and of storage of peers. A figure that too few batches have is absent.
+    Metrics: mean wait (`wait_ms.mean`), shares of deliveries (`SHARE_METRICS`, 0 to 1), bytes of
+    messages and storage of peers. Metrics with too few batches are absent.
     """
     scenario = result.scenario
     found: dict[str, float | None] = {}
@@ -94,7 +94,7 @@ def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> 
 
 
 def _assign_batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
-    """Return the batch of each time, -1 before the first."""
+    """Return the batch of each time (-1: before the first)."""
     warm_us = round(scenario.warm_s * US)
     span_us = (round(scenario.duration_s * US) - warm_us) / BATCHES
     since_us = np.array(times_us, dtype=np.int64) - warm_us
@@ -102,7 +102,7 @@ def _assign_batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
 
 
 def _compute_batch_half_width(batch: Ints, values: Sequence[float]) -> float | None:
-    """Return half of the interval of the mean of values; None for too few batches."""
+    """Return half of the interval of the mean of values (None: too few batches)."""
     counts = np.bincount(batch[batch >= 0], minlength=BATCHES)
     sums = np.bincount(batch[batch >= 0], np.array(values, float)[batch >= 0], BATCHES)
     means = (sums[counts > 0] / counts[counts > 0]).tolist()

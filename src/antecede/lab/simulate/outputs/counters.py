@@ -3,9 +3,9 @@
 Evropeytsev et al. 2016 compare their hierarchy with IDR over the same traffic. Super peers are
 transparent: every other peer is a member of one flat group, with the same sends and deliveries.
 
-State of a member (`core.protocols.vector.idr`): the set CI of (sender, number), one a sender.
-Sending carries it and empties it. Delivering message x of k drops every entry (l, t) with t <= y
-for a carried (l, y), and puts (k, x) in place of k's.
+State of a member (`core.protocols.vector.idr`): the set CI of (sender, number), one per sender. A
+send attaches CI to the message and empties it. Delivery of message x of k drops every entry (l, t)
+with t <= y for an attached (l, y), and replaces k's entry by (k, x).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from antecede.lab.simulate.topology import EXTERNAL, INTERNAL, SUPER, Hierarchy
 
 
 class IdrBaseline:
-    """IDR among `senders`, which need not be numbered from 0."""
+    """IDR among `senders`, whose numbers may start above 0."""
 
     def __init__(self, senders: range) -> None:
         self.senders = senders
         self.sent = dict.fromkeys(senders, 0)
-        self.ci: dict[int, dict[int, int]] = {at: {} for at in senders}
+        self.ci: dict[int, dict[int, int]] = {address: {} for address in senders}
         self.messages: dict[int, tuple[int, int, dict[int, int]]] = {}
-        """Message -> its sender, its number, and the CI it carries."""
+        """Message -> its sender, its number, and its CI."""
         self.sizes, self.storage = MessageSizes(), StorageSamples()
 
     def on_send(self, address: int, message: int, counts: bool) -> None:
-        """A member sends; `counts`: the message counts for the figures."""
+        """Record a send. `counts`: the message counts for metrics."""
         self.sent[address] += 1
         carried, self.ci[address] = self.ci[address], {}
         self.messages[message] = address, self.sent[address], carried
@@ -54,7 +54,7 @@ class IdrBaseline:
             self.sizes.add(protocols.PAIR_BYTES * len(carried), len(encoded))
 
     def on_deliver(self, address: int, message: int) -> None:
-        """A member delivers."""
+        """Record a delivery."""
         sender, number, carried = self.messages[message]
         kept = self.ci[address]
         for other, named in carried.items():
@@ -63,13 +63,13 @@ class IdrBaseline:
         kept[sender] = number
 
     def sample(self) -> None:
-        """Take what every member keeps now."""
+        """Sample the storage of every member."""
         vector = protocols.INTEGER_BYTES * len(self.senders)
         self.storage.add([vector + protocols.PAIR_BYTES * len(kept) for kept in self.ci.values()])
 
 
 class RunCounters:
-    """Sums of one run; `record` keeps every transmission too."""
+    """Counters of a run. `record`: also store every first transmission."""
 
     def __init__(
         self,
@@ -83,11 +83,11 @@ class RunCounters:
         self.warm_us = round(scenario.warm_s * US)
         self.members, self.record, self.progress = members, record, progress
         self.end_us = scenario.duration_s * US
-        self.roles = [topology.role(at) for at in range(topology.size)]
+        self.roles = [topology.role(address) for address in range(topology.size)]
         self.senders = topology.senders()
         self.members_by_role: dict[str, list[protocols.Protocol]] = {}
-        for at, member in members.items():
-            self.members_by_role.setdefault(self.roles[at], []).append(member)
+        for address, member in members.items():
+            self.members_by_role.setdefault(self.roles[address], []).append(member)
         self.arrivals = self.deliveries = self.messages = 0
         self.counts: Counter[str] = Counter()
         self.sizes: dict[str, MessageSizes] = {}
@@ -102,7 +102,7 @@ class RunCounters:
         self.idr = IdrBaseline(self.senders) if isinstance(topology, Hierarchy) else None
 
     def on_send(self, now_us: int, address: int, number: int) -> None:
-        """An application sends."""
+        """Record a send of an application."""
         self.messages += 1
         if self.progress is not None:
             self.progress(now_us / self.end_us)
@@ -119,12 +119,12 @@ class RunCounters:
         number: int,
         targets: Sequence[int],
     ) -> None:
-        """A message of the application is put on the network, not for the second time."""
+        """Record the first transmission of a message of the application."""
         whose = self._find_role(address, targets[0])
         if self.record or (whose is not None and self.sent_us[number] >= self.warm_us):
             try:
                 control = member.control_bytes(message)
-            except LocalError:  # a user's protocol that counts no bytes
+            except LocalError:  # a user's protocol without size accounting
                 return
             encoded: int | None = None
             with suppress(LocalError):  # a user's protocol without a wire format
@@ -142,14 +142,13 @@ class RunCounters:
             )
 
     def _find_role(self, source: int, target: int) -> str | None:
-        """Return the role that a transmission's overhead counts for."""
         role = self.roles[source]
         if role == SUPER:
             return INTERNAL if self.roles[target] == INTERNAL else EXTERNAL
         return None if role == INTERNAL else role
 
     def on_control(self, member: protocols.Protocol, message: Any, copies: int) -> None:
-        """A protocol's own message, or a message once more, is put on the network."""
+        """Record the transmission of a control message, or of a message again."""
         self.counts["control_messages"] += copies
         try:
             self.counts["control_message_bytes"] += copies * member.control_bytes(message)
@@ -159,7 +158,7 @@ class RunCounters:
     def on_deliver(
         self, now_us: int, address: int, number: int, arrived_us: int, incomplete: bool
     ) -> None:
-        """An application gets a message."""
+        """Record a delivery to an application."""
         self.deliveries += 1
         self.counts["delivered_incomplete"] += incomplete
         if self.sent_us[number] >= self.warm_us:
@@ -168,15 +167,15 @@ class RunCounters:
             self.idr.on_deliver(address, number)
 
     def sample(self, time_us: int, arrived: Sequence[Mapping[int, int]]) -> None:
-        """Look at every member."""
+        """Sample every member."""
         self.sampled_us.append(time_us)
-        self.held.add([len(arrived[at]) for at in self.senders])
+        self.held.add([len(arrived[address]) for address in self.senders])
         for role, members in self.members_by_role.items():
             try:
                 self.storage.setdefault(role, StorageSamples()).add(
                     [one.storage_bytes() for one in members]
                 )
-            except LocalError:  # a protocol of the user's that counts no bytes
+            except LocalError:  # a user's protocol without size accounting
                 continue
             if role == SUPER:
                 self.table_sizes.add([len(one.table.origins) for one in members])  # type: ignore[attr-defined]
@@ -184,7 +183,7 @@ class RunCounters:
             self.idr.sample()
 
     def compute_metrics(self) -> dict[str, float]:
-        """Return the figures that need nothing but these sums."""
+        """Return the metrics that follow from these counters alone."""
         found: dict[str, float] = {
             "sent": self.messages,
             "arrivals": self.arrivals,
@@ -208,11 +207,13 @@ class RunCounters:
         return found
 
     def compute_series(self) -> dict[str, Sequence[float]]:
-        """Return storage and messages held over time, means over members."""
+        """Return storage and held messages over time, means over members."""
         if not self.sampled_us:
             return {}
         stored = {
-            f"{role}.storage_bytes": of.series for role, of in self.storage.items() if of.count
+            f"{role}.storage_bytes": samples.series
+            for role, samples in self.storage.items()
+            if samples.count
         }
         if self.idr is not None:
             stored["idr.storage_bytes"] = self.idr.storage.series

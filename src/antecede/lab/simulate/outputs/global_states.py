@@ -1,12 +1,12 @@
-"""Global states recorded during a run, judged by the oracle.
+"""Recorder of global states of a run, which the oracle checks.
 
-Every member with an application has an end of a snapshot algorithm below its protocol. A message
-counts as sent when the application sends it, as received when its first copy arrives. Markers
-travel the network like notes. A recorded local state is a number of the member's rows in the run's
-trace, including the row of the recording. Causality is that of the application's messages.
+Every member with an application runs a snapshot algorithm below its protocol. A message counts as
+sent when the application sends it, and as received when its first copy arrives. Markers travel like
+control messages. A recorded local state is a number of the member's rows in the run's trace,
+including the row of the recording. Causality is that of the application's messages.
 
-`antecede.core.oracle.cuts` judges from rows alone. A message that arrives nowhere is under way in
-no state. Collecting the parts of a snapshot is not simulated.
+`antecede.core.oracle.cuts` checks rows alone. A message that never arrives is in flight in no
+state. Collecting the parts of a snapshot is not simulated.
 """
 
 from __future__ import annotations
@@ -34,36 +34,35 @@ from antecede.lab.simulate.topology import Topology, list_names
 
 
 class RecordedState(NamedTuple):
-    """One snapshot of a run, members by the names that they have in the trace."""
+    """A snapshot of a run. Members have the names of the trace."""
 
     number: int
-    initiators: tuple[str, ...]  # who began it, and did not merely hear of it
+    initiators: tuple[str, ...]  # Members that started it without receiving a marker
     started_s: float
-    completed_s: float | None  # when the last member knew its part; None: the run ended before
+    completed_s: float | None
+    """Time at which the last member knew its part (None: not before the end)."""
     cut: Mapping[str, int]
-    """Member -> which of its rows says that it recorded its state, from 1: all up to there is
-    inside."""
+    """Member -> number of its row that records its state, from 1. All rows up to it are inside."""
     channels: Mapping[Channel, tuple[str, ...]]
-    """Messages recorded as under way; empty channels are left out."""
-    markers: int  # copies of markers that were sent for it
+    """Messages recorded as in flight, without empty channels."""
+    markers: int  # Copies of markers that were sent
     marker_bytes: int
-    rejected_markers: int
-    """Markers that arrived out of order, or after a lost one."""
-    unrecorded: tuple[str, ...]  # members that never recorded a state for it
+    rejected_markers: int  # Markers that arrived out of order, or after a lost one
+    unrecorded: tuple[str, ...]  # Members that recorded no state
     waiting: Mapping[str, tuple[str, ...]]
-    """Member -> from whom something lacked at the end of the run."""
+    """Member -> members whose markers it lacked at the end of the run."""
     contradictions: tuple[Witness, ...] | None
-    """What contradicts it: states and channels, or states alone where channels were not all
-    known; None: some member recorded none, and there is nothing to judge."""
+    """Contradictions of states and channels, or of states alone if some channels are unknown. None:
+    not checked, as some member recorded no state."""
 
     @property
     def is_complete(self) -> bool:
-        """Every member knew its part, channels included."""
+        """True if every member knew its part, channels included."""
         return self.completed_s is not None
 
 
 class _Snapshot:
-    """Notes on a snapshot during the run."""
+    """State of a snapshot during the run."""
 
     def __init__(self, started_us: int) -> None:
         self.started_us, self.completed_us = started_us, started_us
@@ -75,19 +74,16 @@ class _Snapshot:
 
 
 class SnapshotRecorder:
-    """The members' ends of a snapshot algorithm in one run.
-
-    The caller sends returned `Tell` effects before anything else.
-    """
+    """The members' snapshot algorithms. The caller sends returned `Tell` effects first."""
 
     def __init__(self, topology: Topology, plan: SnapshotPlan, run: Recording) -> None:
         self.plan, self.run = plan, run
         names = list_names(topology)
-        self.names = {at: names[at] for at in topology.senders()}
-        self.address = {name: at for at, name in self.names.items()}
+        self.names = {address: names[address] for address in topology.senders()}
+        self.address = {name: address for address, name in self.names.items()}
         make = ALGORITHMS[plan.algorithm]
         self.algorithms: dict[int, Algorithm] = {
-            at: make(name, self.address) for at, name in self.names.items()
+            address: make(name, self.address) for address, name in self.names.items()
         }
         self.carries_stamps = make.stamped
         self.snapshots: dict[int, _Snapshot] = {}
@@ -95,34 +91,34 @@ class SnapshotRecorder:
         self.stamp_bytes = 0
 
     def start(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
-        """Yield address and markers of each initiator that has not heard of the snapshot yet."""
-        for at in self.plan.by:
-            end, effects = self.algorithms[at], list[Effect]()
+        """Yield address and markers of each initiator that does not know the snapshot yet."""
+        for address in self.plan.by:
+            end, effects = self.algorithms[address], list[Effect]()
             if end.number < number:
-                self._get_snapshot(number, now_us).initiators.append(self.names[at])
-            while end.number < number:  # one that never heard of an earlier one records it too
+                self._get_snapshot(number, now_us).initiators.append(self.names[address])
+            while end.number < number:  # also record earlier snapshots that it missed
                 effects += end.begin()
-            yield at, self._apply_effects(now_us, at, effects)
+            yield address, self._apply_effects(now_us, address, effects)
 
     def on_send(self, address: int, message: int, targets: Sequence[int]) -> None:
-        """Take note that a message goes to these addresses."""
+        """Record that a message is sent to these addresses."""
         stamps = [self.algorithms[address].send(self.names[target]) for target in targets]
         self.stamps[message] = max(stamps, default=0)
         if self.carries_stamps:
             self.stamp_bytes += len(targets) * varint_size(self.stamps[message])
 
     def on_arrive(self, now_us: int, address: int, message: int) -> Sequence[Tell]:
-        """Take note of the first copy of a message, before the run has a row of it."""
+        """Record the first copy of a message, before the run has a row for it."""
         sender = self.names[self.run.sender[message]]
         try:
             effects = self.algorithms[address].arrive(sender, self.stamps[message], f"m{message}")
-        except RemoteError:  # it is further ahead than can be
+        except RemoteError:  # impossible snapshot number
             self._get_snapshot(self.stamps[message], now_us).rejected_markers += 1
             return ()
         return self._apply_effects(now_us, address, effects)
 
     def on_marker(self, now_us: int, address: int, source: int, marker: Marker) -> Sequence[Tell]:
-        """Take in a marker; one that its receiver cannot take is counted."""
+        """Receive a marker. A rejected marker is counted."""
         try:
             effects = self.algorithms[address].marker(self.names[source], marker)
         except RemoteError:
@@ -138,25 +134,25 @@ class SnapshotRecorder:
         for effect in effects:
             if isinstance(effect, Tell):
                 tells.append(effect)
-                of = self._get_snapshot(effect.marker.number, now_us)
-                of.markers += 1
-                of.marker_bytes += self._measure_marker(effect.marker)
+                snapshot = self._get_snapshot(effect.marker.number, now_us)
+                snapshot.markers += 1
+                snapshot.marker_bytes += self._measure_marker(effect.marker)
                 continue
-            of = self._get_snapshot(effect.number, now_us)
+            snapshot = self._get_snapshot(effect.number, now_us)
             if isinstance(effect, Record):
-                of.recorded.add(name)
+                snapshot.recorded.add(name)
                 self.run.marks.append(StateMark(len(self.run), now_us, address, effect.number))
             elif isinstance(effect, Content):
                 kept = tuple(map(str, effect.messages))
                 if kept:
-                    of.channels[Channel(effect.source, name)] = kept
+                    snapshot.channels[Channel(effect.source, name)] = kept
             elif isinstance(effect, Complete):
-                of.completed.add(name)
-                of.completed_us = now_us
+                snapshot.completed.add(name)
+                snapshot.completed_us = now_us
         return tells
 
     def _measure_marker(self, marker: Marker) -> int:
-        """Return the bytes of a marker: its kind, its number and, where it counts, the count."""
+        """Return the bytes of a marker: kind, number and, for counting algorithms, the count."""
         return (
             1
             + varint_size(marker.number)
@@ -164,7 +160,7 @@ class SnapshotRecorder:
         )
 
     def check_states(self) -> list[RecordedState]:
-        """Return every snapshot of the run, judged."""
+        """Return every snapshot of the run, checked."""
         if not self.snapshots:
             return []
         cuts, addressed = (
@@ -173,8 +169,8 @@ class SnapshotRecorder:
         )
         positions = self._find_positions()
         return [
-            self._check_snapshot(k, of, positions.get(k, {}), cuts, addressed)
-            for k, of in sorted(self.snapshots.items())
+            self._check_snapshot(k, snapshot, positions.get(k, {}), cuts, addressed)
+            for k, snapshot in sorted(self.snapshots.items())
         ]
 
     def _check_snapshot(
@@ -190,8 +186,8 @@ class SnapshotRecorder:
         wrong = cuts.wrongs(cut, snapshot.channels if complete else None, addressed)
         open_at = {
             name: end.open_channels(number)
-            for at, end in self.algorithms.items()
-            if (name := self.names[at]) in snapshot.recorded and name not in snapshot.completed
+            for address, end in self.algorithms.items()
+            if (name := self.names[address]) in snapshot.recorded and name not in snapshot.completed
         }
         return RecordedState(
             number,
@@ -209,19 +205,19 @@ class SnapshotRecorder:
         )
 
     def _find_positions(self) -> dict[int, dict[str, int]]:
-        """Return of each snapshot which row of each member is the last inside."""
+        """Return snapshot -> member -> number of its last row inside."""
         found: dict[int, dict[str, int]] = {}
         rows = dict.fromkeys(self.names, 0)
         for event in self.run.rows():
             rows[event.member] += 1
             if event.kind == RECORDED:
-                of = found.setdefault(event.message, {})
-                of[self.names[event.member]] = rows[event.member]
+                snapshot = found.setdefault(event.message, {})
+                snapshot[self.names[event.member]] = rows[event.member]
         return found
 
 
 def compute_metrics(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
-    """Return the figures of a run's snapshots; see `outputs.result`."""
+    """Return the metrics of a run's snapshots (see `outputs.result`)."""
     complete = [one for one in states if one.completed_s is not None]
     found: dict[str, float] = {
         "snapshots.started": len(states),
@@ -240,7 +236,7 @@ def compute_metrics(states: Sequence[RecordedState], stamp_bytes: int) -> dict[s
 
 
 def snapshot_name(number: int) -> str:
-    """Return what the rows of a trace say where members recorded their states for a snapshot."""
+    """Return the text of trace rows at which members recorded their states."""
     return f"snapshot {number}"
 
 
@@ -252,7 +248,6 @@ def _make_events(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
 
 
 def _collect_arrivals(run: Recording, names: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
-    """Return of every message where it arrived at all."""
     found: dict[int, list[str]] = {}
     for event in run.events():
         if event.kind == SENT:

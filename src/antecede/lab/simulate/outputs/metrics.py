@@ -1,34 +1,33 @@
-"""Figures of a run and their counting rules; the names are listed in `result`.
+"""Metrics of a run and their counting rules. `result` lists the names.
 
-Counting rules, the same for every engine
------------------------------------------
-sent            messages of the application
-arrivals        copies of them that arrived at any process, duplicates, super peers' and own
-                copies that come back too; not what found no room
-deliveries      handed to applications, marked ones too; in total order also to the sender,
-                which waits from the sending on
-lost            copies that the network lost, and copies that found no room
-duplicates      copies that the network doubled
-held_at_end     copies that arrived at a member that is to deliver them and never did
+Counting rules of all engines
+-----------------------------
+    sent            messages of the application
+    arrivals        copies of these that arrived at any process, including duplicates, those at
+                    super peers and own copies that return; without overruns
+    deliveries      to applications, including incomplete ones; in total order also to the sender,
+                    whose wait starts with the send
+    lost            copies lost by the network, and overruns
+    duplicates      copies duplicated by the network
+    held_at_end     copies that arrived at a receiver and were never delivered
 
-A message counts for means when its application sent it at `warm_s` or later. Overhead is a mean
-over Transmit effects that carry a message for the first time: "peer" from peers of a flat group;
-"internal" from super peers into their groups; "external" from external peers and super peers into
+A message counts for means if its application sent it at `warm_s` or later. Control bytes are a mean
+over Transmit effects that contain a message for the first time. "peer": from peers of a flat group.
+"internal": from super peers into their groups. "external": from external peers and super peers into
 the external group. Messages of internal peers to super peers do not count (Evropeytsev et al.
-2016). Storage and held messages are sampled before the events of the sample's microsecond;
+2016). Storage and held messages are sampled before the events of the sample's microsecond.
 `..._max` and `held.max` are of one member at one sample.
 
 Metrics that are absent at 0:
 
-control_messages        copies of protocols' own messages, and further copies of a message over the
-                        same channel
-control_message_bytes   control information of these
-overruns                copies lost because a receive buffer was full
-delivered_incomplete    deliveries that the protocol marked as lacking a cause
-discarded               messages that the protocol discarded
-rejected                messages that the protocol rejected as impossible
-unsent                  replies to messages that never came
-undelivered             deliveries that did not happen, also of lost messages
+    control_messages        copies of control messages, and further copies of a message on a channel
+    control_message_bytes   control information of these
+    overruns                copies lost because a receive buffer was full
+    delivered_incomplete    deliveries that the protocol marked as lacking a cause
+    discarded               messages that the protocol discarded
+    rejected                messages that the protocol rejected as impossible
+    unsent                  replies to messages that never arrived
+    undelivered             deliveries that did not happen, also of lost messages
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class MessageSizes:
         self.has_wire = True
 
     def add(self, control: int, wire: int | None) -> None:
-        """Count a message. `encoded` is None if the protocol has no wire format."""
+        """Count a message. `wire`: None if the protocol has no wire format."""
         self.count += 1
         self.control += control
         self.squares += control * control
@@ -63,7 +62,7 @@ class MessageSizes:
         self.has_wire &= wire is not None
 
     def compute_metrics(self, role: str) -> dict[str, float]:
-        """Return mean and standard deviation of control bytes, and the mean encoded."""
+        """Return mean and standard deviation of control bytes, and the mean bytes on the wire."""
         if not self.count:
             return {}
         spread = self.count * self.squares - self.control * self.control
@@ -84,7 +83,7 @@ class StorageSamples:
         self.series: list[float] = []
 
     def add(self, values: Sequence[int]) -> None:
-        """Take one sample: a value a member."""
+        """Add a sample: a value per member."""
         total = sum(values)
         self.total += total
         self.count += len(values)
@@ -107,10 +106,7 @@ WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
 
 
 def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
-    """Return mean, p50, p99 and maximum in milliseconds of waits in microseconds.
-
-    A wait is from arrival to delivery; quantiles are by nearest rank (`antecede.quantiles`).
-    """
+    """Return mean, p50, p99 and maximum in ms of waits in us, from arrival to delivery."""
     found = np.sort(np.array(waits_us, dtype=np.int64))
     if not len(found):
         return {}
@@ -124,10 +120,10 @@ def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
 def compute_binned_wait_metrics(
     bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
 ) -> dict[str, float]:
-    """Return the figures of `count` waits, of which `bins[w]` took w us; see `wait_figures`.
+    """Return the metrics of `count` waits, of which `bins[w]` took w us.
 
-    Waits in no bin were 0. The last bin has all longer waits too if the longest is beyond the bins:
-    a quantile there is left out.
+    Waits in no bin are 0. The last bin also has all longer waits: a quantile there is omitted. See
+    `compute_wait_metrics`.
     """
     if not count:
         return {}
@@ -145,7 +141,7 @@ def compute_binned_wait_metrics(
 
 
 class VectorEntropy:
-    """Bytes that bit vectors need at least, when any set of their size in the window is alike."""
+    """Smallest possible bytes of bit vectors, if all sets of their size are equally likely."""
 
     def __init__(self) -> None:
         self.counts: dict[tuple[int, int], int] = {}
@@ -170,6 +166,6 @@ def compute_entropy_bytes(window: int, chosen: int) -> float:
 
 
 def list_sample_times(scenario: Scenario) -> range:
-    """Return when storage is looked at, in microseconds: before all events of that time."""
+    """Return the sample times in us. Samples precede all events of the same time."""
     end_us, every_us = round(scenario.duration_s * US), round(scenario.sample_s * US)
     return range(round(scenario.warm_s * US), end_us, max(1, every_us))

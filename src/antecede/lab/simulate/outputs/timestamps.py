@@ -1,12 +1,12 @@
-"""Stamps of a run's messages, and the pairs that relations by receipt order.
+"""Timestamps of a run's messages, and the pairs that ordering rules by receipt order.
 
 Theory of operation
 -------------------
-Stamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et al.
-and Nakayama 2017 go by RECEIPT: a stamp follows from what had arrived at the sender, and arrivals
-do not depend on a protocol that sends no messages of its own. So all copies of a run are drawn at
-once and put in the order of events (sendings of a microsecond first, then arrivals by message and
-receiver, as in `reference_engine`). The clocks run over that list once, compiled
+Timestamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et
+al. and Nakayama 2017 go by RECEIPT: a timestamp follows from arrivals at the sender, and arrivals
+do not depend on a protocol without control messages. So all copies of a run are drawn at once and
+sorted by event order (sends of a microsecond first, then arrivals by message and receiver, as in
+`reference_engine`). The clocks run over that list once, compiled
 (`tables.false_causality.kernels.timestamps`).
 """
 
@@ -39,11 +39,11 @@ from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
 _UNSUPPORTED_LINK_KEYS = ("partitions", "buffer", "service_s", "duplicate")
-"""Keys of the network that must be left alone here."""
+"""Keys of `links` that must have their default here."""
 
 
 class ArrivedCopies(NamedTuple):
-    """Copies that arrived, in the order of their arrival."""
+    """Arrived copies, in the order of their arrival."""
 
     message: Ints
     member: Ints
@@ -57,12 +57,12 @@ def stamped(
     *,
     broadcast: bool = False,
 ) -> dict[int, Stamps]:
-    """Return the stamps of what each observer received, in the order of arrival.
+    """Return observer -> timestamps of the messages that it received, in the order of arrival.
 
-    `observers` are addresses; None: all. `to_everybody`: events go to every peer, whatever it
-    subscribes to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time
-    keeps the bounds of the scenario's clocks and channels. Raises ScenarioError for hierarchies,
-    answers, and networks with partitions, duplicates or slow receivers.
+    `observers`: addresses (None: all). `broadcast`: events go to every peer, whatever it subscribes
+    to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time keeps the
+    bounds of the configured clocks and channels. Raises ConfigError for hierarchies, answers, and
+    networks with partitions, duplicates or slow receivers.
     """
     _check(scenario)
     traffic = Traffic(scenario, seed)
@@ -81,21 +81,21 @@ def stamped(
 
 def _check(scenario: Scenario) -> None:
     if isinstance(scenario.topology, Hierarchy):
-        raise ScenarioError("topology: stamps are those of flat groups: mesh or pubsub")
+        raise ScenarioError("topology: timestamps need a flat group: mesh or pubsub")
     usual = type(scenario.links)()
     for name in _UNSUPPORTED_LINK_KEYS:
         if getattr(scenario.links, name) != getattr(usual, name):
-            raise ScenarioError(f"links.{name}: stamps are made for networks without it")
+            raise ScenarioError(f"links.{name}: not supported for timestamps; remove the key")
     if scenario.workload.answers or scenario.workload.fanout is not None:
-        raise ScenarioError("workload: stamps are made for messages to everybody, without answers")
+        raise ScenarioError("workload: timestamps need messages to all members, without answers")
 
 
 def _encode_topics(traffic: Traffic) -> Words:
-    """Return the topics of each message as bits; none without topics [messages]."""
+    """Return the topics of each message as bits; 0 without topics [messages]."""
     count = len(traffic.schedule.sender)
     if len(traffic.topics) > _MAX_TOPICS:
-        raise ScenarioError(f"topology.topics: {len(traffic.topics)}; stamps have 64 at most")
-    bit = {topic: 1 << place for place, topic in enumerate(traffic.topics)}
+        raise ScenarioError(f"topology.topics: {len(traffic.topics)}; timestamps support up to 64")
+    bit = {topic: 1 << index for index, topic in enumerate(traffic.topics)}
     found = np.zeros(count, dtype=np.uint64)
     if bit:
         for message in range(count):
@@ -104,7 +104,7 @@ def _encode_topics(traffic: Traffic) -> Words:
 
 
 def _find_recipients(traffic: Traffic, topics: Words) -> Bools | None:
-    """Tell which address gets which message [messages, addresses]; None: everybody everything."""
+    """Return the recipients of each message [messages, addresses] (None: all)."""
     if not traffic.subscriptions:
         return None
     own = np.array(
@@ -118,8 +118,8 @@ def _encode_subscription(traffic: Traffic, address: int) -> int:
     if not traffic.subscriptions:
         return ALL_TOPICS
     return sum(
-        1 << place
-        for place, topic in enumerate(traffic.topics)
+        1 << index
+        for index, topic in enumerate(traffic.topics)
         if topic in traffic.subscriptions[address]
     )
 
@@ -127,7 +127,6 @@ def _encode_subscription(traffic: Traffic, address: int) -> int:
 def _draw_arrivals(
     scenario: Scenario, seed: int, traffic: Traffic, channels: Channels, recipients: Bools | None
 ) -> ArrivedCopies:
-    """Return all copies that arrive at somebody else than their sender."""
     sender, size = traffic.schedule.sender, traffic.size
     message = np.repeat(np.arange(len(sender)), size)
     target = np.tile(np.arange(size), len(sender))
@@ -150,7 +149,6 @@ def _draw_arrivals(
 
 
 def _enforce_fifo(time_us: Ints, channel: Ints) -> Ints:
-    """Let no copy overtake another on its channel; copies are in the order of sending."""
     order = np.argsort(channel, kind="stable")
     found = time_us.copy()
     starts = np.flatnonzero(np.r_[True, np.diff(channel[order]) != 0])
@@ -161,7 +159,6 @@ def _enforce_fifo(time_us: Ints, channel: Ints) -> Ints:
 
 
 def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
-    """Let the clocks run over sendings and arrivals."""
     count = len(traffic.schedule.sender)
     times = np.r_[traffic.schedule.time_us, copies.time_us]
     sends = np.r_[np.ones(count, np.bool_), np.zeros(len(copies.time_us), np.bool_)]
@@ -171,7 +168,7 @@ def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Word
         np.r_[np.arange(count), copies.message],
         ~sends,
     )
-    steps = np.lexsort((np.arange(len(times)), times))  # sendings stand first among equal times
+    steps = np.lexsort((np.arange(len(times)), times))  # sends precede arrivals of the same time
     return clocks_of(rows, steps, np.arange(size), size, topics, len(traffic.topics))
 
 
@@ -198,7 +195,6 @@ def _collect_timestamps(
 def _select_received(
     timestamps: Stamps, copies: ArrivedCopies, address: int, traffic: Traffic
 ) -> Stamps:
-    """Return the stamps of what one address received."""
     came = copies.message[copies.member == address]
     names = ("sender", "seq", "lt", "pt_us", "vector", "topics", "counts", "lt_printed")
     columns = {
@@ -212,7 +208,7 @@ def _select_received(
 
 
 def list_rules(scenario: Scenario) -> list[str]:
-    """Return the names of the rules that a scenario's messages can be held to."""
+    """Return the names of the rules that apply to a configuration's messages."""
     topics = isinstance(scenario.topology, PubSub)
     return [name for name, rule in RULES.items() if topics or not rule.topics]
 
@@ -222,10 +218,8 @@ def meter_figures(
 ) -> dict[str, float]:
     """Return `false_causality.RULE.causal`, `.ordered`, `.false_pairs`, `.missed_pairs`.
 
-    Values are sums over observers.
-
-    `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
-    InputError for an unknown rule, LocalError for one that does not fit.
+    Values are sums over observers. `rules`: None for all that apply. Raises ConfigError like
+    `make_timestamps`, InputError for an unknown rule, LocalError for one that does not apply.
     """
     chosen = list_rules(scenario) if rules is None else list(rules)
     found: dict[str, float] = {}

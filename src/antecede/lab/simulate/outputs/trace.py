@@ -1,18 +1,18 @@
-"""Run as a trace of the event schema: rows of sends, arrivals and deliveries.
+"""Trace of a run in the event schema: rows of sends, arrivals and deliveries.
 
 Theory of operation
 -------------------
 Message 3 is called "m3", a member by role and address ("peer3"). `arrival` is true time in
 nanoseconds from the start of the run, `send_time` the sender's own clock. `seq` is the sender's
-number for the message, from 1.
+number of the message, from 1.
 
-`parents` are the immediate causes, whatever the protocol wrote into its messages. They are found by
-a vector clock a member and the newest messages that nothing known comes after, so a run may have
-any number of messages. Protocols without order, or with FIFO, get parents of causal order by
-delivery; those that keep replies, what was answered.
+`parents` are the immediate causes, independent of the control information. They follow from a
+vector clock per member and its newest messages, so the number of messages is not limited. Protocols
+without order, or with FIFO, get parents of causal order by delivery; reply protocols the answered
+messages.
 
-Rows stand in the order of events. Where a member recorded its state, a row of kind "event" says so:
-"snapshot 1", the last row of the state.
+Rows are in event order. Where a member recorded its state, a row of kind "event" has the text
+"snapshot 1". It is the last row of the state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NS = 1000
 
 
 def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
-    """Yield the rows of a run; `relation` says which causes are parents (None: the promised)."""
+    """Yield the rows of a run. `relation` determines the parents (None: the promised one)."""
     relation = relation or run.relation
     if relation in (Relation.NONE, Relation.FIFO):
         relation = Relation.BY_DELIVERY
@@ -42,10 +42,12 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
     name = list_names(run.scenario.topology)
     for row, (time_us, kind, member, message) in enumerate(run.rows()):
         if kind == RECORDED:
-            said = snapshot_name(message)
-            told = f"{said} of {name[member]}"
+            text = snapshot_name(message)
+            event_id = f"{text} of {name[member]}"
             arrival = time_us * NS
-            yield Event(id=told, member=name[member], file_order=row, arrival=arrival, text=said)
+            yield Event(
+                id=event_id, member=name[member], file_order=row, arrival=arrival, text=text
+            )
             continue
         causes.update(kind, member, message)
         sent = kind == SENT
@@ -65,31 +67,28 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
 def write_trace(
     run: Recording, path: str | Path, relation: Relation | None = None, format: str = PARQUET
 ) -> int:
-    """Write the rows of a run in a format of `tables.trace.user_tables`; return their number.
-
-    Raises InputError.
-    """
+    """Write the rows of a run in a trace format. Return their number. Raises InputError."""
     rows = list(events(run, relation))
     write_events(rows, path, format)
     return len(rows)
 
 
 class _CauseTracker:
-    """Follows a run and finds the immediate causes of every message."""
+    """Tracker of the immediate causes of every message."""
 
     def __init__(self, run: Recording, relation: Relation) -> None:
         size = run.scenario.topology.size
         self.run, self.relation, self.learns = run, relation, LEARNS[relation]
-        self.number = [0] * len(run.sender)  # the sender's own number of each message
+        self.number = [0] * len(run.sender)  # The sender's own number of each message
         self.parents: list[tuple[int, ...]] = [()] * len(run.sender)
         self.clock: list[list[int]] = [[0] * size for _ in range(size)]
-        """By member: how many messages of each member it knows of."""
+        """By member: number of known messages of each member."""
         self.newest: list[dict[int, int]] = [{} for _ in range(size)]
-        """By member: sender -> its message that nothing known comes after."""
+        """By member: sender -> its message that no known message follows."""
         self.timestamp: list[list[int]] = [[]] * len(run.sender)
 
     def update(self, kind: int, member: int, message: int) -> None:
-        """Take in what happened."""
+        """Process an event."""
         clock, newest = self.clock[member], self.newest[member]
         if kind == SENT:
             self.parents[message] = tuple(sorted(newest.values()))

@@ -1,11 +1,11 @@
-"""Violations in a run: deliveries before a cause, and bits that break Lemma 3 (Evropeytsev et al.).
+"""Causal violations of a run, and bits that violate Lemma 3 (Evropeytsev et al. 2016).
 
 Theory of operation
 -------------------
 The causal past of a message is a bit mask of messages (`lab.check.causal_past`, which tests compare
-with `core.oracle.history`). A delivery is early when the member lacks a message of this past that
-is for it. Control information is not used. Up to `FULL` messages every message is a bit. Above,
-`SAMPLED` messages are, drawn by the seed: every delivery is checked, but only against these.
+with `core.oracle.history`). A delivery is a violation if the member lacks a message of this past
+that is for it. Control information is not used. Up to `FULL` messages every message is a bit. Above
+that `SAMPLE_SIZE` random messages are: every delivery is checked, but only against these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAMPLE_SIZE = 512
 
 
 class ViolationWitness(NamedTuple):
-    """`message` was delivered at `member` at a time, and `missing` of its past was not there."""
+    """Delivery of `message` before `missing` of its causal past."""
 
     time_us: int
     member: int
@@ -36,12 +36,12 @@ class ViolationWitness(NamedTuple):
 
 
 class DeliveryViolations(NamedTuple):
-    """Early deliveries of a run."""
+    """Causal violations of a run."""
 
-    count: int  # deliveries before a cause
-    checked: int  # deliveries that were looked at; those marked as released are not
-    witness: ViolationWitness | None  # the first
-    is_complete: bool  # Whether every message was looked for as a cause
+    count: int  # Deliveries before a cause
+    checked: int  # Checked deliveries, without incomplete ones
+    witness: ViolationWitness | None  # The first violation
+    is_complete: bool  # True if every message was considered as a cause
 
 
 def find_violations(
@@ -50,10 +50,10 @@ def find_violations(
     max_messages: int = FULL,
     outcomes: list[bool] | None = None,
 ) -> DeliveryViolations:
-    """Return the early deliveries under a relation (None: the promised one).
+    """Return the violations of a relation (None: the promised one).
 
-    Up to `most` messages all are candidates for causes, above that a sample. `each` gets a word for
-    every checked delivery, in their order: whether it was early.
+    With more than `max_messages` messages a sample are candidates for causes. `outcomes` gets a
+    boolean for each checked delivery, in order.
     """
     chosen = _choose_messages(run, max_messages)
     past = _make_pasts(run, relation or run.relation, chosen)
@@ -80,10 +80,7 @@ def find_violations(
 def check_recording(
     run: Recording, max_messages: int = FULL
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the figures `result.JUDGED`, and caveats of them by name.
-
-    Causality counts whatever the protocol promises, also where it promises nothing.
-    """
+    """Return the metrics VIOLATION_METRICS, whatever the protocol promises, and caveats by name."""
     relations = (run.relation, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
     found = {
         relation: find_violations(run, relation, max_messages)
@@ -92,9 +89,11 @@ def check_recording(
     counts: list[float] = [found[relation].count for relation in relations]
     promised = found[run.relation]
     figures = dict(zip(VIOLATION_METRICS, (*counts, promised.checked), strict=True))
-    said = f"{min(SAMPLE_SIZE, len(run.sender)):,} of {len(run.sender):,} messages, drawn, were looked "
-    said += "for as causes: there may be more"
-    return figures, {} if promised.is_complete else dict.fromkeys(VIOLATION_METRICS[:3], said)
+    caveat = (
+        f"only {min(SAMPLE_SIZE, len(run.sender)):,} of {len(run.sender):,} messages, a sample, "
+    )
+    caveat += "were checked as causes: there may be more"
+    return figures, {} if promised.is_complete else dict.fromkeys(VIOLATION_METRICS[:3], caveat)
 
 
 def compute_pasts(run: Recording, relation: Relation | None = None) -> CausalPasts:
@@ -113,21 +112,21 @@ def _make_pasts(run: Recording, relation: Relation, chosen: Sequence[int]) -> Ca
 
 
 def count_disagreements(run: Recording) -> int:
-    """Return the deliveries before a message that another member delivers first.
+    """Return the number of deliveries before a message that another member delivers first.
 
-    The reference is the member with most deliveries: a delivery counts when that member delivers it
-    before something that is delivered earlier here.
+    The reference is the member with most deliveries. A delivery counts if that member delivers it
+    before a message that is delivered earlier here.
     """
     orders: list[list[int]] = [[] for _ in range(run.scenario.topology.size)]
     for _, member, message in run.deliveries():
         orders[member].append(message)
     longest = max(orders, key=lambda order: len(order))
-    place = {message: at for at, message in enumerate(longest)}
+    position = {message: at for at, message in enumerate(longest)}
     found = 0
     for order in orders:
         newest = -1
         for message in order:
-            at = place.get(message, newest)
+            at = position.get(message, newest)
             found += at < newest
             newest = max(newest, at)
     return found
@@ -155,7 +154,7 @@ def check_lemma_3(run: Recording) -> tuple[int, int]:
 
 
 def _find_previous(run: Recording) -> list[int]:
-    """Return the bit of the message that each message's sender sent before it; 0: none."""
+    """Return the bit of each message's predecessor from the same sender (0: none)."""
     newest: dict[int, int] = {}
     found = [0] * len(run.sender)
     for _, kind, member, message in run.events():
@@ -166,7 +165,6 @@ def _find_previous(run: Recording) -> list[int]:
 
 
 def _choose_messages(run: Recording, max_messages: int) -> list[int]:
-    """Return the messages that are looked for, ascending."""
     count = len(run.sender)
     if count <= max_messages:
         return list(range(count))
@@ -180,8 +178,8 @@ def make_cause_filter(
 ) -> Callable[[int, int], int]:
     """Return (member, message) -> the causes that the member must have before the message.
 
-    As a mask of the chosen messages: those for the member; by topic (Nakayama 2017) only those with
-    a topic in common with the message that the member subscribes to.
+    They are a mask of the chosen messages that are for the member. By topic (Nakayama 2017), only
+    those with a topic in common with the message that the member subscribes to.
     """
     size = run.scenario.topology.size
     addressed, own, common = [0] * size, [0] * size, 0

@@ -1,4 +1,4 @@
-"""Bytes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors by their span.
+"""Sizes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors by their span.
 
 A span goes from the first to the last set bit, in the numbering of the vector's super peer. Headers
 are not counted.
@@ -20,7 +20,7 @@ _0, _1, _3, _7, _8 = (np.uint64(k) for k in (0, 1, 3, 7, 8))
 
 @inlined
 def count_bytes(sums: ByteSums, size: np.uint64, wire: np.uint64) -> None:
-    """Count a message that counts for the means of a role."""
+    """Add a message to the sums of a role."""
     sums.count += 1
     sums.total += np.int64(size)
     sums.squares += np.int64(size * size)
@@ -35,7 +35,7 @@ def find_group(s: HierarchyState, message: np.uint64) -> np.uint64:
 
 @inlined
 def measure_span(lowest: np.uint64, highest: np.uint64) -> np.uint64:
-    """Return the bytes of a bit vector between two positions that are set."""
+    """Return the bytes of a bit vector between two set positions."""
     return np.uint64((highest - lowest + _8) >> _3)
 
 
@@ -43,7 +43,7 @@ def measure_span(lowest: np.uint64, highest: np.uint64) -> np.uint64:
 def extend_span(
     s: HierarchyState, group: np.uint64, number: np.uint64, touched: np.uint64
 ) -> np.uint64:
-    """Take a position into the span of a super peer's bit vector; return how many have one."""
+    """Add a position to the span of a super peer's bit vector. Return the number of spans."""
     if s.group[group].highest_bit == _0:
         s.group[touched].touched = group
         touched += _1
@@ -56,7 +56,7 @@ def extend_span(
 
 @njit
 def measure_ci(s: HierarchyState, count: np.uint64) -> np.uint64:
-    """Return the bytes of CI whose messages are the first `count` of `list`."""
+    """Return the bytes of CI with the first `count` messages of `listed`."""
     pairs = touched = _0
     for k in range(count):
         group = find_group(s, s.listed[k])
@@ -74,7 +74,7 @@ def measure_ci(s: HierarchyState, count: np.uint64) -> np.uint64:
 
 @inlined
 def is_forgotten(s: HierarchyState, group: np.uint64, message: np.uint64) -> bool:
-    """Tell whether a super peer's TT had a message and has it no more."""
+    """Return True if a super peer's TT had a message and dropped it."""
     if find_group(s, message) == group:
         return False
     number = np.uint64(s.number[group, message])
@@ -83,10 +83,7 @@ def is_forgotten(s: HierarchyState, group: np.uint64, message: np.uint64) -> boo
 
 @njit
 def list_internal(s: HierarchyState, group: np.uint64, message: np.uint64) -> np.uint64:
-    """Put DV of a message inside a group into `list` (Listing 15); return how many.
-
-    A message from another group also names its sender's previous message (Listing 14 line 4).
-    """
+    """List DV of a message in a group in `listed` (Listings 14 and 15). Return the count."""
     own = find_group(s, message) == group
     count = list_needs(s, message, _0)
     if own:
@@ -126,27 +123,26 @@ def compute_entropy(window: np.uint64, chosen: np.uint64) -> float:
 
 
 @njit
-def is_known(s: HierarchyState, place: np.uint64, group: np.uint64, message: np.uint64) -> bool:
-    """Tell whether VTx has the number of a message that this super peer translated.
+def is_known(s: HierarchyState, index: np.uint64, group: np.uint64, message: np.uint64) -> bool:
+    """Return True if VTx has the number of a message that this super peer translated.
 
-    I of the super peer's first own message after it has the number, or I of one that names it.
+    I of the super peer's first own message after it contains the number, or I of one that needs it.
     """
     first = s.group[group].own_first
-    at = _find_own_position(s, group, message)
-    if at == s.group[group].own_count:
+    position = _find_own_position(s, group, message)
+    if position == s.group[group].own_count:
         return False
-    if has_arrived(s, place, np.uint64(s.message[first + at].own)) == _1:
+    if has_arrived(s, index, np.uint64(s.message[first + position].own)) == _1:
         return True
-    for k in range(at + _1, s.group[group].own_count):
+    for k in range(position + _1, s.group[group].own_count):
         other = np.uint64(s.message[first + k].own)
-        if has_arrived(s, place, other) == _1 and _has_need(s, other, message):
+        if has_arrived(s, index, other) == _1 and _has_need(s, other, message):
             return True
     return False
 
 
 @inlined
 def _find_own_position(s: HierarchyState, group: np.uint64, message: np.uint64) -> np.uint64:
-    """Return the place in `own` of the first message that is numbered after this one."""
     number = s.number[group, message]
     first, low, high = s.group[group].own_first, _0, s.group[group].own_count
     while low < high:
@@ -170,31 +166,33 @@ def _has_need(s: HierarchyState, message: np.uint64, other: np.uint64) -> bool:
 
 
 @njit
-def measure_vtx(s: HierarchyState, place: np.uint64, at: np.uint64, group: np.uint64) -> np.uint64:
+def measure_vtx(
+    s: HierarchyState, index: np.uint64, address: np.uint64, group: np.uint64
+) -> np.uint64:
     """Return the bytes of VTx from its first gap to its last bit, for one super peer.
 
-    I names all numbers between a super peer's own messages, so nothing is missing up to its last
+    I contains all numbers between a super peer's own messages. So nothing is missing up to its last
     own message that is delivered without a gap.
     """
     first = s.group[group].own_first
-    done = np.uint64(s.vtx[place, group].own_complete)
+    done = np.uint64(s.vtx[index, group].own_complete)
     while (
         done < s.group[group].own_count
-        and contains(s, HAVE, at, np.uint64(s.message[first + done].own)) == _1
+        and contains(s, HAVE, address, np.uint64(s.message[first + done].own)) == _1
     ):
         done += _1
-    s.vtx[place, group].own_complete = done
+    s.vtx[index, group].own_complete = done
     base = _0
     if done != _0:
         base = np.uint64(s.number[group, np.uint64(s.message[first + done - _1].own)])
-    top = np.uint64(s.vtx[place, group].top)
+    top = np.uint64(s.vtx[index, group].top)
     if top <= base:
         return _0
     following = s.message[first + done].own
-    if has_arrived(s, place, np.uint64(following)) == _1:
+    if has_arrived(s, index, np.uint64(following)) == _1:
         base = np.uint64(s.number[group, np.uint64(following)]) - _1
     else:
         end = np.uint64(s.number[group, np.uint64(following)]) - _1
-        while base < end and is_known(s, place, group, np.uint64(s.order[group, base + _1])):
+        while base < end and is_known(s, index, group, np.uint64(s.order[group, base + _1])):
             base += _1
     return np.uint64((top - base + _7) >> _3)

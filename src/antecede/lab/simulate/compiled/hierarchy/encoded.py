@@ -2,13 +2,13 @@
 
 Theory of operation
 -------------------
-The content of a message is a list of messages only while it is sent (`accounting`, `sets`), as TT
-forgets. Positions of bit vectors are set in a row of `windows`, integers of CI in a row of `named`
-by address, for `compiled.sizes`. Both are 0 again afterwards. Messages that count for no mean and
-are not recorded get size 0.
+The content of a message is a list of messages only while it is sent (`accounting`, `sets`), since
+TT drops entries. Positions of bit vectors are set in a row of `windows`, integers of CI in a row of
+`named_numbers` by address, for `compiled.sizes`. Both are 0 again afterwards. Messages that count
+for no mean and are not recorded get size 0.
 
-The functions of `compiled.sizes` make arrays. Kernels that count no references may call them only
-if they were compiled before (`compile_sizes`).
+The functions of `compiled.sizes` allocate arrays. Kernels without reference counting may call them
+only if they were compiled before (`compile_sizes`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _0, _1, _6 = (np.uint64(k) for k in (0, 1, 6))
 
 
 def compile_sizes() -> None:
-    """Compile what makes arrays, before the kernels that call it."""
+    """Compile functions that allocate arrays, before the kernels that call them."""
     numbers, words = np.zeros(1, np.int64), np.zeros(1, np.uint64)
     sizes.pairs_message_size(0, 1, numbers, numbers, 1)
     sizes.counters_size(numbers, numbers, 1)
@@ -43,7 +43,7 @@ def compile_sizes() -> None:
 
 @inlined
 def _to_int(word: np.uint64) -> int:
-    """Return what `compiled.sizes` is compiled for."""
+    """Return the integer type that `compiled.sizes` is compiled for."""
     return int(np.int64(word))
 
 
@@ -54,7 +54,7 @@ def _is_measured(s: HierarchyState, message: np.uint64) -> bool:
 
 @njit
 def measure_idr(s: HierarchyState, message: np.uint64) -> np.uint64:
-    """Return the bytes of IDR's message. Before `add_previous`."""
+    """Return the bytes of IDR's message. Call before `add_previous`."""
     if not _is_measured(s, message):
         return _0
     count = list_needs(s, message, _1)
@@ -71,14 +71,13 @@ def measure_idr(s: HierarchyState, message: np.uint64) -> np.uint64:
 
 @inlined
 def _name_sender(s: HierarchyState, message: np.uint64) -> None:
-    """Let the sender of a message be named with its number; of several the last."""
     sender = s.message[message].sender
     s.named_numbers[0, sender] = max(s.named_numbers[0, sender], np.int64(s.message[message].seq))
 
 
 @inlined
 def _collect_pairs(s: HierarchyState, first: np.uint64) -> np.uint64:
-    """Turn what is named, from an address on, into pairs; return how many."""
+    """Turn stored numbers, from an address on, into pairs. Return their number."""
     count = _0
     for address in range(first, np.uint64(len(s.process))):
         if s.named_numbers[0, address] != 0:
@@ -90,24 +89,24 @@ def _collect_pairs(s: HierarchyState, first: np.uint64) -> np.uint64:
 
 
 @njit
-def measure_upward(s: HierarchyState, at: np.uint64, message: np.uint64) -> np.uint64:
+def measure_upward(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
     """Return the bytes of a message from an internal peer to its super peer."""
-    count, group = list_needs(s, message, _0), s.process[at].group
+    count, group = list_needs(s, message, _0), s.process[address].group
     seq, floor = np.uint64(s.message[message].seq), np.uint64(s.message[message].lower_bound)
-    return _measure_internal(s, group, at, seq, floor, floor, count)
+    return _measure_internal(s, group, address, seq, floor, floor, count)
 
 
 @njit
 def measure_downward(
-    s: HierarchyState, at: np.uint64, message: np.uint64, count: np.uint64
+    s: HierarchyState, address: np.uint64, message: np.uint64, count: np.uint64
 ) -> np.uint64:
-    """Return the bytes of a message into a group; DV is the first `count` of `list`."""
+    """Return the bytes of a message into a group. DV is the first `count` of `listed`."""
     if not _is_measured(s, message):
         return _0
-    own = find_group(s, message) == at
-    sender = np.uint64(s.message[message].sender) if own else at
-    seq, last = np.uint64(s.number[at, message]), _find_last(s, at, message, own)
-    return _measure_internal(s, at, sender, seq, last, seq, count)
+    own = find_group(s, message) == address
+    sender = np.uint64(s.message[message].sender) if own else address
+    seq, last = np.uint64(s.number[address, message]), _find_last(s, address, message, own)
+    return _measure_internal(s, address, sender, seq, last, seq, count)
 
 
 @inlined
@@ -130,13 +129,13 @@ def _measure_internal(
 
 
 @inlined
-def _find_last(s: HierarchyState, at: np.uint64, message: np.uint64, own: bool) -> np.uint64:
-    """Return the number of the sender's message before; 0 where DV says it, or TT forgot it."""
+def _find_last(s: HierarchyState, address: np.uint64, message: np.uint64, own: bool) -> np.uint64:
+    """Return the number of the sender's previous message; 0 if DV or TT makes it unnecessary."""
     if s.message[message].before == 0:
         return _0
     before = np.uint64(s.message[message].before) - _1
-    if own or (find_group(s, message) == NOWHERE and not is_forgotten(s, at, before)):
-        return np.uint64(s.number[at, before])
+    if own or (find_group(s, message) == NOWHERE and not is_forgotten(s, address, before)):
+        return np.uint64(s.number[address, before])
     return _0
 
 
@@ -144,7 +143,7 @@ def _find_last(s: HierarchyState, at: np.uint64, message: np.uint64, own: bool) 
 def _set_numbers(
     s: HierarchyState, group: np.uint64, count: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
-    """Set the first `count` of `list` in a group's numbering; return from word to word."""
+    """Set the first `count` of `listed` in a group's numbering. Return the range of words."""
     if count == _0:
         return _0, _0
     lowest, highest = find_internal_span(s, group, count)
@@ -171,12 +170,9 @@ def _clear_words(s: HierarchyState, row: np.uint64, low: np.uint64, high: np.uin
 
 @njit
 def measure_external(
-    s: HierarchyState, at: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
+    s: HierarchyState, address: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
 ) -> np.uint64:
-    """Return the bytes of an External message; CI is the first `count` of `list`.
-
-    `before`: number of the super peer's previous own message.
-    """
+    """Return the bytes of an External message. `before`: the last own number."""
     if not _is_measured(s, message):
         return _0
     groups, touched = np.uint64(len(s.group) - 1), _0
@@ -192,12 +188,12 @@ def measure_external(
         s.group[s.group[k].touched].highest_bit = _0
     pairs = _to_int(_collect_pairs(s, s.group[groups].first))
     translated, seq = 1, _to_int(s.message[message].seq)
-    if at < groups:
-        translated = _measure_translated(s, at, message, count, before)
-        seq = _to_int(s.number[at, message])
+    if address < groups:
+        translated = _measure_translated(s, address, message, count, before)
+        seq = _to_int(s.number[address, message])
     counters = sizes.counters_size(s.named_numbers[1], s.named_numbers[2], pairs)
     return np.uint64(
-        sizes.external_size(_to_int(at), seq, counters, vectors, _to_int(touched), translated)
+        sizes.external_size(_to_int(address), seq, counters, vectors, _to_int(touched), translated)
     )
 
 
@@ -212,7 +208,6 @@ def _set_in_span(
 
 @inlined
 def _measure_vectors(s: HierarchyState, touched: np.uint64) -> int:
-    """Return the bytes of CI's bit vectors, and empty these."""
     total = 0
     for k in range(touched):
         group = s.group[k].touched
@@ -226,18 +221,17 @@ def _measure_vectors(s: HierarchyState, touched: np.uint64) -> int:
 
 @inlined
 def _measure_translated(
-    s: HierarchyState, at: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
+    s: HierarchyState, address: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
 ) -> int:
-    """Return the bytes of I: numbers since the last own message, and those that DV named."""
-    row, number = np.uint64(len(s.group) - 1), np.uint64(s.number[at, message])
+    row, number = np.uint64(len(s.group) - 1), np.uint64(s.number[address, message])
     lowest, highest = number, _0
     for fresh in range(before + _1, number):
         _set_number(s, row, np.uint64(fresh))
         lowest, highest = before + _1, number - _1
     for k in range(count):
         other = s.listed[k]
-        if find_group(s, other) != at:
-            out = np.uint64(s.number[at, other])
+        if find_group(s, other) != address:
+            out = np.uint64(s.number[address, other])
             _set_number(s, row, out)
             lowest, highest = min(lowest, out), max(highest, out)
     if lowest == number:

@@ -1,13 +1,13 @@
-"""Compiled engine of the hierarchical protocol: scenarios that it runs, its arrays, its figures.
+"""Compiled engine of the hierarchical protocol: supported configurations, arrays, metrics.
 
 Theory of operation
 -------------------
-`hierarchy.loop` does the run. The number of rows of 512 messages for all dependencies follows from
-the send times. Let D be the longest delay of any channel. A message is delivered everywhere 3 D
-after its sending (up, across, down), as its whole past was sent before it. The first message f that
-is sent later has it in its past, so 3 D after f no DV or CI has it.
+`hierarchy.loop` executes the run. The number of rows of 512 messages for all dependencies follows
+from the send times. Let D be the longest delay of any channel. A message is delivered everywhere 3
+D after its send (up, across, down), as its whole past was sent before it. The first message f that
+is sent later has it in its past, so 3 D after f no DV or CI contains it.
 
-The figures are those of the reference engine (differential test).
+The metrics are those of the reference engine (differential test).
 """
 
 from __future__ import annotations
@@ -51,50 +51,48 @@ PRUNINGS = {"safe": records.SAFE, "none": records.NONE}
 HOPS = 3
 
 NO_RECEIPTS = (
-    "the compiled engine of a hierarchy follows what was delivered; --engine reference "
-    "follows receipts too"
+    "the compiled hierarchy engine tracks deliveries only; use --engine reference for receipts"
 )
 QUANTILES = ("wait_ms.p50", "wait_ms.p99")
-LONG_WAITS = "the compiled engine of a hierarchy counts waits one by one up to a second only"
+LONG_WAITS = "the compiled hierarchy engine counts waits exactly up to a second only"
 
 
 class HierarchyRecording(NamedTuple):
-    """A run with everything that can be compared."""
+    """A run with all events for differential tests."""
 
     result: Result
-    deliveries: Ints  # [deliveries, 3] member, message and time in us, in the order of the run
+    deliveries: Ints  # [deliveries, 3] Member, message and time in us, in order
     transmissions: Ints
-    """[transmissions, 5] source, message, first target, bytes by Evropeytsev et al.'s accounting
-    and encoded.
-    """
+    """[transmissions, 5] Source, message, first target, bytes by Evropeytsev et al.'s accounting
+    and on the wire."""
 
 
 def can_run_hierarchy(scenario: Scenario) -> str | None:
-    """Return why the engine can not run a scenario; None: it can."""
+    """Return why the engine cannot run a configuration (None: it can)."""
     if not isinstance(scenario.topology, Hierarchy) or scenario.protocol != "hierarchical":
-        return "it runs the hierarchical protocol on a hierarchy only"
+        return "it needs the hierarchical protocol on a hierarchy"
     options = _merge_options(scenario)
     if set(options) - {"pruning", "ack_after", "ack_payload"}:
-        return "it takes the options pruning and ack_after"
+        return "it supports the options pruning and ack_after"
     if options.get("pruning", "safe") not in PRUNINGS:
-        return f"its prunings are {', '.join(PRUNINGS)}"
+        return f"it supports pruning = {', '.join(PRUNINGS)}"
     return inputs.find_misfit(scenario)
 
 
 def bytes_hierarchy(scenario: Scenario, seed: int = 0) -> int:
-    """Return the memory that a run needs at most. Raises ScenarioError."""
+    """Return the memory that a run needs at most. Raises ConfigError."""
     inputs.reject("hierarchy", can_run_hierarchy(scenario))
     sends = Traffic(scenario, seed).schedule
     return compute_state_bytes(_compute_array_sizes(scenario, sends, EVERYTHING, log=False))
 
 
 def run_hierarchy(scenario: Scenario, seed: int, selection: Measures = EVERYTHING) -> Result:
-    """Run a scenario; raises ScenarioError where `can_run_hierarchy` says why not."""
+    """Run a configuration. Raises ConfigError if `can_run_hierarchy` has a reason."""
     return make_result(scenario, seed, _run(scenario, seed, selection))
 
 
 def record_hierarchy(scenario: Scenario, seed: int) -> HierarchyRecording:
-    """Run a scenario and keep its deliveries and transmissions. Raises ScenarioError."""
+    """Run a configuration and store its deliveries and transmissions. Raises ConfigError."""
     s = _run(scenario, seed, EVERYTHING, log=True)
     deliveries, carried = (
         s.log[: int(s.counters.logged)],
@@ -104,15 +102,11 @@ def record_hierarchy(scenario: Scenario, seed: int) -> HierarchyRecording:
 
 
 def make_result(scenario: Scenario, seed: int, s: HierarchyState) -> Result:
-    """Return the figures of a state that has run.
-
-    Raises ScenarioError for a delivery before a cause: neither pruning allows that, and what IDR
-    would carry from there on is unknown.
-    """
+    """Return the result of a finished state. Raises ConfigError for a causal violation."""
     if s.counters.violations:
         raise ScenarioError(
-            f"the compiled engine of a hierarchy has found {int(s.counters.violations):,} deliveries before "
-            "a cause, and does not know what follows from these: --engine reference does"
+            f"the compiled hierarchy engine found {int(s.counters.violations):,} causal "
+            "violations, whose effects it does not compute; use --engine reference"
         )
     found = compute_metrics(s)
     caveats = {"violations.by_receipt": NO_RECEIPTS}
@@ -126,10 +120,10 @@ def make_result(scenario: Scenario, seed: int, s: HierarchyState) -> Result:
 
 
 def _check_silence(scenario: Scenario, sends: Schedule) -> None:
-    """Refuse a run in which a super peer may flush I, which the kernel does not implement.
+    """Reject a run in which a super peer may flush I, which the kernel does not implement.
 
-    Others must send fewer than FLUSH_AFTER messages between two sends of a group, plus the time
-    that messages are under way on both sides.
+    Other groups must send fewer than FLUSH_AFTER messages between two sends of a group, plus the
+    time that messages are in flight on both sides.
     """
     topology = scenario.topology
     if not isinstance(topology, Hierarchy) or len(sends.time_us) < FLUSH_AFTER:
@@ -144,9 +138,9 @@ def _check_silence(scenario: Scenario, sends: Schedule) -> None:
         most = int((np.searchsorted(others_us, until_us, side="right") - before).max())
         if most >= FLUSH_AFTER:
             raise ScenarioError(
-                "the compiled engine of a hierarchy can not run this: the group of super peer "
-                f"{at} sends nothing while others send up to {most:,} messages; from "
-                f"{FLUSH_AFTER:,} on its super peer flushes I: --engine reference does that"
+                "the compiled hierarchy engine cannot run this configuration: the group of super "
+                f"peer {at} is silent while others send up to {most:,} messages; from "
+                f"{FLUSH_AFTER:,} on its super peer flushes I; use --engine reference"
             )
 
 
@@ -157,14 +151,14 @@ def _merge_options(scenario: Scenario) -> dict[str, Any]:
 def _run(scenario: Scenario, seed: int, selection: Measures, log: bool = False) -> HierarchyState:
     s = prepare(scenario, seed, selection, log)
     loop.run(s)
-    assert not s.counters.is_full, "the bound on rows of `needs` does not hold"
+    assert not s.counters.is_full, "more rows of `needs` than their bound"
     return s
 
 
 def prepare(
     scenario: Scenario, seed: int, selection: Measures = EVERYTHING, log: bool = False
 ) -> HierarchyState:
-    """Return the state of a run in which nothing has happened yet. Raises ScenarioError."""
+    """Return the initial state of a run. Raises ConfigError."""
     inputs.reject("hierarchy", can_run_hierarchy(scenario))
     sends = Traffic(scenario, seed).schedule
     _check_silence(scenario, sends)
@@ -215,7 +209,6 @@ def _compute_array_sizes(
 
 
 def _fill_messages(message: Rows[records.HierarchyMessage], sends: Schedule) -> None:
-    """Fill in the schedule, and for each message its neighbours among its sender's."""
     order = np.argsort(sends.sender, kind="stable")
     sender = sends.sender[order]
     same = sender[1:] == sender[:-1]
@@ -226,15 +219,15 @@ def _fill_messages(message: Rows[records.HierarchyMessage], sends: Schedule) -> 
 
 
 def _fill_processes(process: Rows[records.Process], scenario: Scenario) -> None:
-    topology, of = scenario.topology, make_channels(scenario.topology, scenario.links)
+    topology, channels = scenario.topology, make_channels(scenario.topology, scenario.links)
     assert isinstance(topology, Hierarchy)
     groups = len(topology.groups)
     inside = np.repeat(np.arange(groups), topology.groups)
     process["group"] = records.NOWHERE
     process["group"][:groups] = np.arange(groups)
     process["group"][groups : groups + len(inside)] = inside
-    process["kind"] = of.kind
-    process["location"] = np.arange(len(process)) % len(of.location_delays_us)
+    process["kind"] = channels.kind
+    process["location"] = np.arange(len(process)) % len(channels.location_delays_us)
 
 
 def _fill_groups(group: Rows[records.Group], scenario: Scenario, sends: Schedule) -> None:

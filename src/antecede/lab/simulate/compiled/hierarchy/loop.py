@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 Events are ordered as in `lab.simulate.reference_engine`: by time, then samples, then sends, then
-arrivals by ticket. A super peer's relay without delay enters the open bucket and is settled there
+arrivals by sequence. A super peer's relay without delay enters the open bucket and is merged there
 before the next arrival.
 
     state, records   the arrays              internal      internal peers
@@ -12,7 +12,7 @@ before the next arrival.
     network          channels, deliveries    encoded       bytes on the wire
     samples          storage
 
-`State.selection` selects what is counted beside deliveries and waits; the rest costs nothing.
+`HierarchyState.selection` selects further metrics. Metrics that are not selected cost nothing.
 """
 
 from __future__ import annotations
@@ -45,10 +45,7 @@ _0, _1 = np.uint64(0), np.uint64(1)
 
 
 def run(s: HierarchyState) -> None:
-    """Run a prepared state to its end.
-
-    `at.full`: `needs` was too small and the run is invalid. `at.early`: causal order is violated.
-    """
+    """Run a prepared state to its end. `counters.is_full`: the run is invalid."""
     compile_sizes()
     _run(s)
 
@@ -91,7 +88,6 @@ def _send(s: HierarchyState, message: np.uint64) -> None:
 
 @inlined
 def _process_arrivals(s: HierarchyState, until: np.uint64) -> None:
-    """Let everything of the open bucket arrive that comes before a time."""
     queue, groups = s.queue, np.uint64(len(s.group) - 1)
     while queue.counters.next < queue.counters.end:
         entry = queue.now[queue.counters.next]
@@ -100,15 +96,15 @@ def _process_arrivals(s: HierarchyState, until: np.uint64) -> None:
             break
         queue.counters.next += _1
         cargo = decode_cargo(entry)
-        at, message = cargo >> ADDRESS_BITS, cargo & MESSAGE
+        address, message = cargo >> ADDRESS_BITS, cargo & MESSAGE
         if message & ACKNOWLEDGES != _0:
-            receive_acknowledgement(s, at, message ^ ACKNOWLEDGES)
+            receive_acknowledgement(s, address, message ^ ACKNOWLEDGES)
             continue
         s.counters.arrivals += _1
-        if groups <= at < s.group[groups].first:
-            arrive_internal(s, at, message, now)
-        elif find_group(s, message) == at:
-            receive_upward(s, at, message, now)
+        if groups <= address < s.group[groups].first:
+            arrive_internal(s, address, message, now)
+        elif find_group(s, message) == address:
+            receive_upward(s, address, message, now)
         else:
-            arrive_external(s, at, message, now)
+            arrive_external(s, address, message, now)
         merge_late(queue)

@@ -1,4 +1,4 @@
-"""Figures of a compiled run of the hierarchical protocol, from its sums."""
+"""Metrics of a compiled run of the hierarchical protocol, from its sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACK_BYTES = 4
 
 
 def compute_metrics(s: HierarchyState) -> dict[str, float]:
-    """Return the figures of `lab.simulate.outputs.result`, and `ds.control_bytes`."""
+    """Return the metrics of `lab.simulate.outputs.result`, and `ds.control_bytes`."""
     found: dict[str, float] = {
         "sent": len(s.message),
         "arrivals": int(s.counters.arrivals),
@@ -43,7 +43,7 @@ def _compute_violation_metrics(s: HierarchyState) -> dict[str, float]:
         return {}
     return {
         "promise_violations": int(s.counters.violations),
-        "violations.by_delivery": int(s.counters.violations),  # what it promises
+        "violations.by_delivery": int(s.counters.violations),  # the promised order
         "violations.checked": int(s.counters.deliveries),
         "lemma3.missing": int(s.counters.missing),
         "lemma3.extra": int(s.counters.extra),
@@ -58,7 +58,7 @@ def _compute_size_metrics(s: HierarchyState) -> dict[str, float]:
         if count and (s.selection.sizes or role in ("idr", "ds")):
             found[f"{role}.control_bytes"] = total / count
             found[f"{role}.control_bytes_sd"] = math.sqrt(count * squares - total**2) / count
-        if count and s.selection.encoded and role != "ds":  # nobody sends it
+        if count and s.selection.encoded and role != "ds":  # DS messages are not sent
             found[f"{role}.wire_bytes"] = int(sums.wire) / count
     messages = int(s.internal.count)
     if messages and s.selection.sizes:
@@ -67,7 +67,7 @@ def _compute_size_metrics(s: HierarchyState) -> dict[str, float]:
 
 
 def _list_columns(s: HierarchyState) -> dict[str, tuple[int, int]]:
-    """Return column of `stored` and number of members by name."""
+    """Return name -> column of `storage` and number of members."""
     groups, inside = len(s.group) - 1, int(s.group["first"][-1]) - len(s.group) + 1
     outside = len(s.process) - groups - inside
     roles = {
@@ -94,7 +94,7 @@ def _compute_storage_metrics(s: HierarchyState) -> dict[str, float]:
 
 
 def compute_series(s: HierarchyState) -> dict[str, Sequence[float]]:
-    """Return storage and messages held over time, means over members."""
+    """Return storage and held messages over time, means over members."""
     if not len(s.storage):
         return {}
     found: dict[str, Sequence[float]] = {"time_s": (s.sample_us[:-1] / US).tolist()}
@@ -105,7 +105,6 @@ def compute_series(s: HierarchyState) -> dict[str, Sequence[float]]:
 
 
 def _compute_wait_metrics(s: HierarchyState) -> dict[str, float]:
-    """Return the figures of waits in ms, exact; quantiles above 2^20 us are left out."""
     at = s.counters
     return compute_binned_wait_metrics(
         s.wait_us.astype(np.int64), int(at.counted), int(at.waited_us), int(at.longest_wait_us)

@@ -1,14 +1,14 @@
-"""Compiled engine of broadcast over a mesh: scenarios that it runs, its arrays, its figures.
+"""Compiled engine of broadcast over a mesh: supported configurations, arrays, metrics.
 
 Theory of operation
 -------------------
-`mesh.loop` does the run. The width of its window of messages follows from the send times. Let D be
-the longest delay of any channel. A message m is delivered everywhere D after its sending, as its
+`mesh.loop` executes the run. The width of its window of messages follows from the send times. Let D
+be the longest delay of any channel. A message m is delivered everywhere D after its send, as its
 whole past was sent before it. The first message f that is sent later has m in its past, so D after
-f no set of fresh messages has m. The last message that needs m directly was sent by then, and is
-delivered everywhere D later. From then on nothing asks for m, and its place is free.
+f no set of fresh messages contains m. The last message that needs m directly was sent by then, and
+is delivered everywhere D later. From then on nothing needs m, and its slot is free.
 
-The figures are exactly those of the reference engine (differential test).
+The metrics are exactly those of the reference engine (differential test).
 """
 
 from __future__ import annotations
@@ -54,46 +54,44 @@ PROTOCOLS = {
 
 
 class MeshRecording(NamedTuple):
-    """A run with everything that can be compared."""
+    """A run with all events for differential tests."""
 
     result: Result
-    deliveries: Ints  # [deliveries, 3] member, message and time in us, in the order of the run
-    deliveries_before: (
-        Ints  # [messages] how many deliveries there were before each message was sent
-    )
-    control_bytes: Ints  # [messages] by the source's accounting
-    wire_bytes: Ints  # [messages] on the wire
+    deliveries: Ints  # [deliveries, 3] Member, message and time in us, in order
+    deliveries_before: Ints  # [messages] Number of deliveries before each message was sent
+    control_bytes: Ints  # [messages] By the source's accounting
+    wire_bytes: Ints  # [messages] On the wire
 
 
 def can_run_mesh(scenario: Scenario) -> str | None:
-    """Return why the engine can not run a scenario; None: it can."""
+    """Return why the engine cannot run a configuration (None: it can)."""
     if not isinstance(scenario.topology, Mesh):
-        return "it runs on a mesh only"
+        return "it needs a mesh"
     if (scenario.protocol, scenario.variant) not in PROTOCOLS:
         known = ", ".join(" ".join(pair).strip() for pair in PROTOCOLS)
-        return f"it knows {known}"
+        return f"it supports {known}"
     if scenario.options:
-        return "it takes no options of a protocol"
+        return "it supports no protocol options"
     fanout = scenario.workload.fanout
     if fanout is not None and fanout < scenario.topology.size - 1:
-        return "its messages are for everybody"
+        return "it supports no addressees"
     return inputs.find_misfit(scenario)
 
 
 def bytes_mesh(scenario: Scenario, seed: int = 0) -> int:
-    """Return the memory that a run needs at most. Raises ScenarioError."""
+    """Return the memory that a run needs at most. Raises ConfigError."""
     inputs.reject("mesh", can_run_mesh(scenario))
     size = _compute_array_sizes(scenario, Traffic(scenario, seed).schedule, EVERYTHING)
     return state.compute_state_bytes(size, _find_control_kind(scenario), scenario.links.fifo)
 
 
 def run_mesh(scenario: Scenario, seed: int, selection: Measures = EVERYTHING) -> Result:
-    """Run a scenario; raises ScenarioError where `can_run_mesh` says why not."""
+    """Run a configuration. Raises ConfigError if `can_run_mesh` has a reason."""
     return _make_result(scenario, seed, _run(scenario, seed, selection), selection)
 
 
 def record_mesh(scenario: Scenario, seed: int) -> MeshRecording:
-    """Run a scenario and keep its deliveries: 24 bytes each. Raises ScenarioError."""
+    """Run a configuration and store its deliveries: 24 bytes each. Raises ConfigError."""
     s = _run(scenario, seed, EVERYTHING, log=True)
     sizes = _compute_control_bytes(scenario, s), s.wire_bytes.astype(np.int64)
     return MeshRecording(_make_result(scenario, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
@@ -112,18 +110,18 @@ def _run(scenario: Scenario, seed: int, selection: Measures, log: bool = False) 
 def prepare(
     scenario: Scenario, seed: int, selection: Measures = EVERYTHING, log: bool = False
 ) -> MeshState:
-    """Return the state of a run in which nothing has happened yet. Raises ScenarioError."""
+    """Return the initial state of a run. Raises ConfigError."""
     inputs.reject("mesh", can_run_mesh(scenario))
     sends = Traffic(scenario, seed).schedule
     size, carries = _compute_array_sizes(scenario, sends, selection), _find_control_kind(scenario)
-    of = make_channels(scenario.topology, scenario.links)
+    channels = make_channels(scenario.topology, scenario.links)
     return MeshState(
         **make_state(state.list_shapes(size, carries, scenario.links.fifo, log), MeshCounters),
         **inputs.make_input_arrays(scenario, seed, sends, size.samples),
         queue=make_queue(size.longest_us, size.max_copies),
         sender=sends.sender.astype(np.uint64),
-        kind=of.kind.astype(np.uint64),
-        location=(np.arange(size.members) % len(of.location_delays_us)).astype(np.uint64),
+        kind=channels.kind.astype(np.uint64),
+        location=(np.arange(size.members) % len(channels.location_delays_us)).astype(np.uint64),
         control_kind=carries,
         seq=inputs.number_by_sender(sends.sender),
         longest_us=np.uint64(size.longest_us),
@@ -150,7 +148,6 @@ def _compute_array_sizes(
 
 
 def _compute_control_bytes(scenario: Scenario, s: MeshState) -> Ints:
-    """Return [messages] bytes of control information, as the protocols' `control_bytes`."""
     if scenario.protocol in ("idr", "ds"):
         return PAIR_BYTES * s.pairs.astype(np.int64)
     if scenario.variant == "differences":
@@ -182,14 +179,13 @@ def _make_result(scenario: Scenario, seed: int, s: MeshState, selection: Measure
 
 
 def _compute_violation_metrics(scenario: Scenario, s: MeshState) -> dict[str, float]:
-    """Return deliveries before a cause; nothing where they were not looked for."""
     if not len(s.newest_delivered):
         return {}
     if s.counters.unchecked:
         raise ScenarioError(
-            f"the compiled engine of a mesh cannot judge this run: {s.counters.unchecked} times a member "
-            f"lacks a message after the longest delay ({int(s.longest_us) / US:g} s). "
-            "Use --engine reference"
+            f"the compiled mesh engine cannot count violations of this run: {s.counters.unchecked} "
+            f"times a member lacks a message after the longest delay ({int(s.longest_us) / US:g} "
+            "s); use --engine reference"
         )
     by_delivery = int(s.counters.violations)
     kept = (
@@ -204,10 +200,9 @@ def _compute_violation_metrics(scenario: Scenario, s: MeshState) -> dict[str, fl
 def _compute_size_metrics(
     scenario: Scenario, s: MeshState, selection: Measures
 ) -> dict[str, float]:
-    """Return means over counted messages: sums of integers, divided once."""
     control = _compute_control_bytes(scenario, s)[int(s.warm) :]
     count, total = len(control), int(control.sum())
-    if not count or scenario.topology.size == 1:  # who is alone transmits nothing
+    if not count or scenario.topology.size == 1:  # a single peer transmits nothing
         return {}
     squares = int((control * control).sum())
     found: dict[str, float] = {}
@@ -222,7 +217,6 @@ def _compute_size_metrics(
 def _compute_storage_metrics(
     scenario: Scenario, s: MeshState
 ) -> tuple[dict[str, float], dict[str, Sequence[float]]]:
-    """Return the figures of storage and messages held, and both over time."""
     members = scenario.topology.size
     if not len(s.samples):
         return {}, {}
@@ -247,7 +241,6 @@ def _compute_storage_metrics(
 
 
 def _compute_wait_metrics(s: MeshState) -> dict[str, float]:
-    """Return mean, quantiles and maximum in ms, exact to the microsecond."""
     bins = s.wait_us.astype(np.int64)
     waited = np.flatnonzero(bins)
     total_us = int((bins * np.arange(len(bins))).sum())

@@ -1,15 +1,15 @@
-"""Event loop of the compiled mesh; BSS, IDR and DS deliver the same and differ in bytes.
+"""Event loop of the compiled mesh. BSS, IDR and DS deliver the same and differ in bytes.
 
 Theory of operation
 -------------------
 Events are ordered as in `lab.simulate.reference_engine`: by time, then sends, then arrivals by
-ticket. Samples precede the events of their microsecond. A send stamps the message (`mesh.sets`)
-and puts a copy for each other member on the network. Delays are drawn by the copy's name, so
-nothing random is stored.
+sequence. Samples precede the events of their microsecond. A send attaches the needs (`mesh.sets`)
+and sends a copy to each other member. Delays are drawn by the copy's name, so no random number is
+stored.
 
-An arrival is delivered when the member has all that the message needs. Otherwise it waits for the
-newest missing message, and is examined again from there on down when that is delivered. A delivery
-releases what waited for it and lacks nothing now, by sender, then what waited for these, breadth
+An arrival is delivered if the member has all that the message needs. Otherwise it waits for the
+newest missing message, and is checked again from there on down when that is delivered. A delivery
+releases waiting messages without missing needs, by sender, then those that wait for these, breadth
 first, as `core.protocols.vector.base` does.
 """
 
@@ -41,8 +41,8 @@ _SLOT = np.uint64(2**29 - 1)
 
 
 def run(s: MeshState) -> None:
-    """Let everything be sent, arrive and be delivered; `s` has the figures then."""
-    # It makes arrays, so it must be compiled before the kernel that calls it: see `njit_lent`.
+    """Process all events. `s` has the results then."""
+    # It allocates arrays, so it must be compiled before its callers: see `njit_lent`.
     vector_message_size(0, 1, np.zeros(1, np.int64))
     _run(s)
 
@@ -73,7 +73,6 @@ def _run(s: MeshState) -> None:
 
 @inlined
 def _send(s: MeshState, message: np.uint64) -> None:
-    """Stamp a message and put its copies on the network."""
     member, slot = s.sender[message], message & np.uint64(len(s.number) - 1)
     sets.recycle(s, slot)
     sets.attach_needs(s, member, slot)
@@ -119,7 +118,6 @@ def _transmit(s: MeshState, member: np.uint64, message: np.uint64, slot: np.uint
 
 @inlined
 def _process_arrivals(s: MeshState, until: np.uint64) -> None:
-    """Let everything of the open bucket arrive that comes before a time."""
     queue = s.queue
     while queue.counters.next < queue.counters.end:
         entry = queue.now[queue.counters.next]
@@ -145,7 +143,6 @@ def _arrive(s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64) -
 
 @inlined
 def _hold(s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64) -> np.uint64:
-    """Return a node for a message that is held back from now on."""
     node = take_node(s)
     s.nodes[node].slot = slot
     s.nodes[node].since = time & _LOW
@@ -156,17 +153,15 @@ def _hold(s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64) -> 
 
 @inlined
 def _wait(s: MeshState, member: np.uint64, slot: np.uint64, node: np.uint64) -> None:
-    """Let a node wait at a member for the message of a slot."""
     mark = s.awaited[member, slot >> _6] & make_bit(slot)
-    place = slot & np.uint64(s.first_waiting.shape[1] - 1)
-    s.nodes[node].after = np.uint64(s.first_waiting[member, place]) if mark != _0 else _0
-    s.first_waiting[member, place] = node
+    position = slot & np.uint64(s.first_waiting.shape[1] - 1)
+    s.nodes[node].after = np.uint64(s.first_waiting[member, position]) if mark != _0 else _0
+    s.first_waiting[member, position] = node
     s.awaited[member, slot >> _6] |= make_bit(slot)
 
 
 @inlined
 def _release(s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64) -> None:
-    """Deliver a message and all that waited for it, breadth first."""
     s.ready[_0] = slot
     done, count = _0, _1
     while done < count:
@@ -182,7 +177,6 @@ def _release(s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64) 
 def _recheck_waiting(
     s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64, count: np.uint64
 ) -> np.uint64:
-    """Look again at what waited for a slot; return how many are ready then."""
     node = np.uint64(s.first_waiting[member, slot & np.uint64(s.first_waiting.shape[1] - 1)])
     first = count
     while node != _0:
@@ -210,13 +204,13 @@ def _end_hold(
 
 @inlined
 def _insert_ready(s: MeshState, first: np.uint64, count: np.uint64, slot: np.uint64) -> np.uint64:
-    """Put a slot into the ready ones from `first` on, by sender; return their new number."""
-    place = count
+    """Insert a slot into the ready ones from `first` on, by sender. Return their new number."""
+    position = count
     sender = s.sender[s.number[slot]]
-    while place > first and s.sender[s.number[s.ready[place - _1]]] > sender:
-        s.ready[place] = s.ready[place - _1]
-        place -= _1
-    s.ready[place] = slot
+    while position > first and s.sender[s.number[s.ready[position - _1]]] > sender:
+        s.ready[position] = s.ready[position - _1]
+        position -= _1
+    s.ready[position] = slot
     return np.uint64(count + _1)
 
 

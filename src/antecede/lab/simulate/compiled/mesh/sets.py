@@ -1,8 +1,8 @@
-"""Dependencies of the compiled mesh: tests, deliveries and stamps on blocks of words.
+"""Dependencies of the compiled mesh: tests, deliveries and sends on blocks of words.
 
-A message needs what was fresh at its sender: delivered or sent there, and needed by nothing else
-there. The rest of its past is implied (Evropeytsev et al. 2016, IDR), also its sender's previous
-message. So the order of a sender's messages and the causal order are one AND-NOT.
+A message needs the sender's fresh messages: those delivered or sent there that no other such
+message needs. The rest of its past is implied (Evropeytsev et al. 2016, IDR), also its sender's
+previous message. So FIFO order and causal order are one AND-NOT.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ NO_SLOT = np.uint64(2**64 - 1)
 
 @inlined
 def find_missing(s: MeshState, member: np.uint64, slot: np.uint64, block: np.uint64) -> np.uint64:
-    """Return the newest slot in `block` or before that a message needs and the member lacks.
-
-    NOTHING: deliverable, if nothing after `block` is missing.
-    """
+    """Return the newest missing slot that a message needs, in `block` or before, or NO_SLOT."""
     bottom = s.bottom[slot]
     while True:
         lacks = _0
@@ -57,7 +54,7 @@ def _find_newest(s: MeshState, member: np.uint64, slot: np.uint64, block: np.uin
 
 @inlined
 def deliver(s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64) -> None:
-    """Count a delivery: what the message needs is implied by it from now on."""
+    """Deliver a message. It implies its needs from now on."""
     if s.control_kind != NUMBER:
         block = s.top[slot]
         while True:
@@ -85,19 +82,19 @@ def deliver(s: MeshState, member: np.uint64, slot: np.uint64, time: np.uint64) -
 
 @inlined
 def recycle(s: MeshState, slot: np.uint64) -> None:
-    """Empty the word of the ring that begins with a slot: what its bits said is over."""
+    """Empty the word of the ring that begins with a slot."""
     if slot & _63 == _0:
         block, word = slot >> _9, (slot >> _6) & _7
         for member in range(np.uint64(len(s.have))):
             s.have[member, block, word] = _0
-            s.fresh[member, block, word] = _0  # without causal order one's own may be left
+            s.fresh[member, block, word] = _0  # without causal order an own message may remain
         if len(s.newest_delivered) != 0:
             clear_word(s, block, word)
 
 
 @inlined
 def attach_needs(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
-    """Let a message need what is fresh at its sender, and be what is fresh there."""
+    """Attach the sender's fresh messages as needs. The message is the only fresh one then."""
     block = slot >> _9
     s.top[slot] = s.bottom[slot] = block
     found = False
@@ -120,7 +117,7 @@ def attach_needs(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
 
 @inlined
 def write_causes(s: MeshState, member: np.uint64, slot: np.uint64) -> np.uint64:
-    """Set `causes` to what the message carries; return how many members it names."""
+    """Set `causes` to the control information of the message. Return its number of members."""
     for other in range(len(s.causes)):
         s.causes[other] = 0
     if s.control_kind == IMMEDIATE:
@@ -143,10 +140,10 @@ def _write_needs(s: MeshState, slot: np.uint64) -> None:
         for word in range(_8):
             bits = s.needs[slot, block, word]
             while bits != _0:
-                place = highest(bits)
-                message = s.number[(block << _9) | (word << _6) | place]
+                position = highest(bits)
+                message = s.number[(block << _9) | (word << _6) | position]
                 s.causes[s.sender[message]] = s.seq[message]
-                bits ^= _1 << place
+                bits ^= _1 << position
         if block == s.bottom[slot]:
             break
         block = find_previous_block(s, block)
@@ -154,7 +151,7 @@ def _write_needs(s: MeshState, slot: np.uint64) -> None:
 
 @inlined
 def count_pairs(s: MeshState, member: np.uint64) -> np.uint64:
-    """Return the number of pairs in a member's CI: what is fresh but its own last message."""
+    """Return the number of pairs in a member's CI: fresh messages without its own last one."""
     pairs = _0
     for block in range(s.fresh.shape[1]):
         for word in range(8):

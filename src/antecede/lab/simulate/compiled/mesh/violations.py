@@ -1,13 +1,14 @@
-"""Deliveries before a cause in the compiled mesh, whatever the protocol promises.
+"""Causal violations in the compiled mesh, whatever the protocol promises.
 
 Theory of operation
 -------------------
-A past is a set of messages in the ring of slots, as in `mesh.sets`. A delivery is early when the
-member lacks a message of the past. Each message has two pasts: by delivery (handed to or sent by
-the sender) and by receipt (arrived at or sent by the sender). Control information is not used.
+A past is a set of messages in the ring of slots, as in `mesh.sets`. A delivery is a violation if
+the member lacks a message of the past. Each message has two pasts: by delivery (delivered to or
+sent by the sender) and by receipt (arrived at or sent by the sender). Control information is not
+used.
 
-A past holds no message that is older than the longest delay, as every member has that one. This
-is checked, 64 messages at a time, before it is relied on (`Counters.unchecked`).
+A past has no message that is older than the longest delay, as every member has that one. This is
+checked, 64 messages at a time, before it is relied on (`MeshCounters.unchecked`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _BY_DELIVERY, _BY_RECEIPT = 0, 1
 
 @inlined
 def check_send(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
-    """Let a message's pasts be what its sender knows."""
+    """Set a message's pasts to the messages that its sender knows."""
     _skip_old_words(s, s.number[slot])
     ring = np.uint64(s.have.shape[1] * 8 - 1)
     first, last = s.counters.recent & ring, slot >> _6
@@ -54,7 +55,7 @@ def check_send(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
 
 @inlined
 def check_arrival(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
-    """Let a member know by receipt of a message and its past."""
+    """Add a message and its past to those that a member knows by receipt."""
     block = slot >> _9
     for _ in range(s.past_blocks[slot]):
         for word in range(8):
@@ -65,7 +66,7 @@ def check_arrival(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
 
 @inlined
 def check_delivery(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
-    """Count a delivery that lacks something of its message's past."""
+    """Count a violation if the member lacks a message of the past."""
     early, early_by_receipt = _0, _0
     block = slot >> _9
     for _ in range(s.past_blocks[slot]):
@@ -89,7 +90,7 @@ def check_delivery(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
 
 @inlined
 def clear_word(s: MeshState, block: np.uint64, word: np.uint64) -> None:
-    """Empty a word of the ring in what all members know."""
+    """Clear a word of the ring in the known messages of all members."""
     for member in range(np.uint64(len(s.known))):
         s.known[member, block, _BY_DELIVERY, word] = _0
         s.known[member, block, _BY_RECEIPT, word] = _0
@@ -97,7 +98,7 @@ def clear_word(s: MeshState, block: np.uint64, word: np.uint64) -> None:
 
 @inlined
 def _skip_old_words(s: MeshState, message: np.uint64) -> None:
-    """Pass over words whose messages all are older than the longest delay; check them."""
+    """Skip words whose messages all are older than the longest delay, and check them."""
     now = s.time_us[message]
     while (
         s.counters.recent < message >> _6
@@ -111,7 +112,6 @@ def _skip_old_words(s: MeshState, message: np.uint64) -> None:
 
 @inlined
 def _count_blocks(s: MeshState, first: np.uint64, last: np.uint64) -> np.uint64:
-    """Return how many blocks the words from `first` to `last` of the ring are in."""
     blocks = np.uint64(s.have.shape[1])
     if first > last and first >> _3 == last >> _3:
         return blocks
