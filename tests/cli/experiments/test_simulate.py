@@ -250,7 +250,7 @@ def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path, sai
         ("FILE --trace FILE --force", "is read by this command"),
         ("FILE --save-plot FILE", "is read by this command"),
         ("FILE --save-plot x.pdf", "name a file that ends in .svg or .png"),
-        ("none.toml", "none.toml: cannot be read: No such file"),
+        ("none.toml", "none.toml: cannot read the file: No such file"),
     ],
 )
 def test_wrong_calls_are_refused(arguments: str, says: str, small: Path, refused: Call) -> None:
@@ -258,7 +258,7 @@ def test_wrong_calls_are_refused(arguments: str, says: str, small: Path, refused
 
 
 def test_a_wrong_key_is_named_with_its_file(small: Path, refused: Call) -> None:
-    wrong = f"antecede: {small}: run.sample: no such key; did you mean sample_s?"
+    wrong = f"antecede: {small}: run.sample: unknown key; did you mean sample_s?"
     assert wrong in refused("simulate", written(small, "sample = 1\n"))
 
 
@@ -267,7 +267,7 @@ def test_a_compiled_run_too_large_is_refused_before_it_starts(
 ) -> None:
     monkeypatch.setattr(memory_guard, "free_bytes", lambda: 1 << 10)
     text = refused("simulate", small, "--engine", "compiled")
-    assert re.search(r"small\.toml: this run would need .* MiB .* Lower run\.duration_s", text)
+    assert re.search(r"small\.toml: this run needs .* MiB .*; lower run\.duration_s", text)
 
 
 @pytest.mark.slow
@@ -286,14 +286,18 @@ sys.exit(main(["simulate", {str(path)!r}]))
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 2, ended
-    assert re.search(r"took all of the 32 MiB .* after \d+% of its sending time", ended.stderr)
+    assert re.search(r"used all 32 MiB .* after \d+% of its sending time", ended.stderr)
 
 
 @pytest.mark.parametrize(
     ("table", "text", "says"),
     [
         ("protocol", 'name = "own.py:Mine"', r"protocol\.name: .*own\.py: there is no such file"),
-        ("workload", 'kind = "replay"\npath = ""', r"workload\.path: is empty; it names a trace"),
+        (
+            "workload",
+            'kind = "replay"\npath = ""',
+            r"workload\.path: empty; expected the path of a trace",
+        ),
         (
             "workload",
             'kind = "replay"\npath = "no.mbox"',

@@ -136,11 +136,11 @@ def test_values_below_zero_on_a_logarithmic_axis_are_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (plot(LINE._replace(y=(1, 2))), "lengths differ: 3 x, 2 y"),
-        (plot(LINE._replace(spread=(1, 2))), "lengths differ"),
-        (plot(LINE._replace(style="dotted")), "'dotted' is none of line, dashed"),
-        (plot(LINE)._replace(key="../key"), "a key is letters"),
-        (plot(LINE)._replace(key=""), "a key is letters"),
+        (plot(LINE._replace(y=(1, 2))), "unequal lengths: 3 x, 2 y"),
+        (plot(LINE._replace(spread=(1, 2))), "unequal lengths"),
+        (plot(LINE._replace(style="dotted")), "unknown style 'dotted'; choose from line, dashed"),
+        (plot(LINE)._replace(key="../key"), "invalid key"),
+        (plot(LINE)._replace(key=""), "invalid key"),
     ],
 )
 def test_a_plot_that_is_none_is_refused(wrong: Plot, words: str) -> None:

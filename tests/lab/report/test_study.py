@@ -113,9 +113,7 @@ def test_a_row_shows_paper_ours_and_ratio_with_its_mark(tmp_path: Path) -> None:
     assert "fair c 0.098 0.0902 0.920 ◐ within 10 %" in shown.text
     assert "far c 3,950 2,054 0.520 ○ beyond 10 %" in shown.text
     assert "alone c – 41.66 –" in shown.text
-    assert "Of 3 figures that the paper states: 1 within 6 %, 1 within 10 %, 1 beyond 10 %." in (
-        shown.text
-    )
+    assert "Of 3 published values: 1 within 6 %, 1 within 10 %, 1 beyond 10 %." in (shown.text)
     assert [cell["class"] for cell in shown.all("td") if cell.get("class") in {"near", "fair"}] == [
         "near",
         "fair",
@@ -156,7 +154,7 @@ def test_what_does_not_come_out_is_near_the_top_in_short_and_below_in_full(tmp_p
 
 def test_findings_with_nothing_in_them_make_a_page(tmp_path: Path) -> None:
     shown = page(BARE, tmp_path)
-    assert "The source states no figures to compare with" in shown.text
+    assert "The source has no values to compare with" in shown.text
     assert "Runs that failed None." in shown.text
     assert shown.all("table") == []
     assert shown.all("nav") == []
@@ -165,7 +163,7 @@ def test_findings_with_nothing_in_them_make_a_page(tmp_path: Path) -> None:
 
 def test_all_within_bounds_says_so(tmp_path: Path) -> None:
     shown = page(of_rows(Row("f", "q", "c", 100.0, 99.0)), tmp_path)
-    assert "Every figure that the source states comes out within 10 %." in shown.text
+    assert "Every published value is reproduced within 10 %." in shown.text
 
 
 def test_failed_runs_are_counted_near_the_top_and_listed(tmp_path: Path) -> None:
@@ -260,7 +258,7 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path, folder: Path) -> 
 
 def test_two_plots_with_one_key_are_refused(tmp_path: Path) -> None:
     twice = BARE._replace(sections=[Section("s", "f", plots=overhead()[:1] * 2)])
-    with pytest.raises(LocalError, match="two plots have the key 'overhead-50'"):
+    with pytest.raises(LocalError, match="two plots with the key 'overhead-50'"):
         write_study(twice, tmp_path)
 
 

@@ -39,7 +39,7 @@ def test_every_quick_run_gives_figures(name: str, carried_out: Carried) -> None:
     assert not done.findings.failed
     assert (done.left, done.stale, done.unreadable) == (0, 0, [])
     assert done.findings.sections
-    assert "No run gave" not in done.findings.finding
+    assert "No run has" not in done.findings.finding
     assert (done.findings.study, load(name).name) == (name, name)
 
 
@@ -73,7 +73,7 @@ def test_nothing_is_found_without_runs(name: str) -> None:
     study = load(name)
     found = study.findings(Results(SCHEMA.empty_table(), checked(study.runs(False))), False)
     assert not any(section.rows or section.table for section in found.sections)
-    assert "no run gave" in found.finding.lower() or "Too few runs" in found.finding
+    assert "no run has" in found.finding.lower() or "Too few runs" in found.finding
     findings_to_values(found)
 
 

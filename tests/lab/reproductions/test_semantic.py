@@ -87,11 +87,13 @@ def test_a_worker_with_another_file_refuses(tmp_path: Path) -> None:
     path = mails(tmp_path / "a.jsonl")
     run = next(run for run in list_runs(True, [path]) if run.kind == "trace")
     mails(path, gap_s=61)
-    with pytest.raises(InputError, match="not the trace that the study was started with"):
+    with pytest.raises(InputError, match="the trace has changed since the study was started"):
         execute(run)
 
 
-@pytest.mark.parametrize(("name", "message"), [("gone", "cannot be read"), ("", "is a folder")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("gone", "cannot read the file"), ("", "is a folder")]
+)
 def test_traces_that_are_none(name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         add_traces([tmp_path / name])

@@ -256,21 +256,25 @@ def test_the_table_is_read_and_written_back(tmp_path: Path) -> None:
         (
             '"chandy-lamport"',
             '"lamport"',
-            "snapshots.algorithm: 'lamport' is none of chandy-lamport",
+            "snapshots.algorithm: unknown algorithm 'lamport'; choose from chandy-lamport",
         ),
-        ("at_s = 1", "at_s = 2", "snapshots.at_s: a snapshot at 2 s; nothing is sent after 2 s"),
-        ("at_s = 1", "at_s = -1", "snapshots.at_s: -1 s; it is 0 or more"),
-        ("at_s = 1", "at_s = [1, 1]", "snapshots.at_s: 1 s behind 1 s; times ascend"),
-        ("at_s = 1", "at_s = []", "snapshots.at_s: a snapshot begins at one time at least"),
+        (
+            "at_s = 1",
+            "at_s = 2",
+            "snapshots.at_s: snapshot at 2 s; expected less than duration_s = 2 s",
+        ),
+        ("at_s = 1", "at_s = -1", "snapshots.at_s: -1 s; expected 0 or more"),
+        ("at_s = 1", "at_s = [1, 1]", "snapshots.at_s: 1 s after 1 s; expected ascending times"),
+        ("at_s = 1", "at_s = []", "snapshots.at_s: empty; expected at least one time"),
         ("at_s = 1", 'at_s = "1 s"', "snapshots.at_s: '1 s' is not a number"),
         ("at_s = 1\n", "", "snapshots.at_s: is missing"),
-        ("[0, 3]", "4", "snapshots.by: nobody has the address 4; they are 0 to 3"),
-        ("[0, 3]", "[0, 0]", "snapshots.by: one address or more begin it, each named once"),
+        ("[0, 3]", "4", "snapshots.by: unknown address 4; choose from 0 to 3"),
+        ("[0, 3]", "[0, 0]", "snapshots.by: expected at least one address, without duplicates"),
         ("by = ", "who = ", "snapshots.who: no such key"),
         (
             'kind = "mesh"\npeers = 4',
             'kind = "hierarchy"\ngroups = [2]\n[protocol]\nname = "hierarchical"',
-            "snapshots: a snapshot needs a channel from every member to every other",
+            "snapshots: a hierarchy has no channels between all members",
         ),
     ],
 )
@@ -284,7 +288,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: str) -
 
 def test_no_compiled_engine_runs_them() -> None:
     scenario = with_snapshots("idr", LAI_YANG, reordering(False))
-    with pytest.raises(ScenarioError, match="snapshots are recorded by the reference engine"):
+    with pytest.raises(ScenarioError, match="only the reference engine records snapshots"):
         simulate(scenario, 0, "compiled")
 
 

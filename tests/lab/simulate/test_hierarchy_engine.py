@@ -231,7 +231,7 @@ def test_memory_of_the_largest_group_of_the_figures() -> None:
 @pytest.mark.parametrize(
     ("scenario", "word"),
     [
-        (Scenario(Mesh(3), "idr"), "hierarchy only"),
+        (Scenario(Mesh(3), "idr"), "on a hierarchy"),
         (Scenario(Hierarchy((2,), 1), "hierarchical", variant="listing6"), "pruning and ack_after"),
         (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(loss=0.1)), "lose"),
         (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(buffer=3)), "at once"),
@@ -254,7 +254,7 @@ def test_a_run_in_which_i_would_be_flushed_is_refused_by_name(
     )
     run_hierarchy(scenario, 0)
     monkeypatch.setattr(engine, "FLUSH_AFTER", 20)
-    with pytest.raises(ScenarioError, match="sends nothing while others"):
+    with pytest.raises(ScenarioError, match="is silent while others"):
         run_hierarchy(scenario, 0)
     options = {"flush_after": 20}
     assert "options" in (can_run_hierarchy(dataclasses.replace(scenario, options=options)) or "")

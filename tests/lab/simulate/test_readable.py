@@ -112,7 +112,7 @@ def test_causes_that_are_only_looked_for_in_part_are_said_to_be() -> None:
     assert not result.caveats
     _, caveats = check_recording(run, max_messages=50)
     assert set(caveats) == {"promise_violations", "violations.by_delivery", "violations.by_receipt"}
-    assert "were looked for as causes" in caveats["violations.by_delivery"]
+    assert "were checked as causes" in caveats["violations.by_delivery"]
 
 
 # -- what is counted --------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
 def test_a_trace_without_authors(tmp_path: Path) -> None:
     path = written(tmp_path / "bare.parquet", [("a", None, (), 0)])
     with pytest.raises(
-        ScenarioError, match=r"workload\.path: .*bare\.parquet: no message with an author"
+        ScenarioError, match=r"workload\.path: .*bare\.parquet: no message has an author"
     ):
         replay_trace(scenario(path))
     with pytest.raises(ScenarioError, match=r"workload\.path: .*absent\.parquet: no such file"):

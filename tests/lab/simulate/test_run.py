@@ -56,5 +56,7 @@ def test_replays_are_never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_engine_that_there_is_not() -> None:
-    with pytest.raises(ScenarioError, match="engine: 'fast' is none of auto, reference, compiled"):
+    with pytest.raises(
+        ScenarioError, match="engine: unknown engine 'fast'; choose from auto, reference, compiled"
+    ):
         simulate(scenario_of("idr"), 1, "fast")

@@ -27,9 +27,9 @@ IDLE: tuple[tuple[dict[str, Any], str, str], ...] = (
         "with total_hz",
     ),
     ({"workload": {"kind": "poisson", "interval": "70-90 ms"}}, "workload.interval", "no interval"),
-    ({"links": {"buffer": 3}}, "links.buffer", "takes no time for a copy"),
-    ({"clocks": {"accuracy_s": 0.1, "resync_s": 3.0}}, "clocks.resync_s", "do not drift"),
-    ({"links": {"partitions": [EARLY, LATE]}}, "links.partitions[2]", "nothing is sent after"),
+    ({"links": {"buffer": 3}}, "links.buffer", "without service time"),
+    ({"clocks": {"accuracy_s": 0.1, "resync_s": 3.0}}, "clocks.resync_s", "only drifting clocks"),
+    ({"links": {"partitions": [EARLY, LATE]}}, "links.partitions[2]", "after the last send"),
     (
         {"protocol": {"name": "tv"}, "links": {"partitions": [LATE]},
          "topology": {"kind": "pubsub", "subgroups": [3], "topics": 2}},

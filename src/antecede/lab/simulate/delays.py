@@ -165,7 +165,9 @@ def parse_delay(text: str, unit: str | None = None) -> Delay:
         if one.lower() not in UNITS:
             raise ScenarioError(f"{text!r}: unknown unit {one!r}; choose from {', '.join(UNITS)}")
     if kind is not None and kind.lower() not in DISTRIBUTIONS:
-        raise ScenarioError(f"{text!r}: the kind {kind!r} is none of {', '.join(DISTRIBUTIONS)}")
+        raise ScenarioError(
+            f"{text!r}: unknown distribution {kind!r}; choose from {', '.join(DISTRIBUTIONS)}"
+        )
     low_s = float(low) / UNITS[(low_unit or chosen).lower()]
     high_s = low_s if high is None else float(high) / UNITS[chosen.lower()]
     return Delay(low_s, high_s, (kind or ("constant" if high is None else "normal")).lower())

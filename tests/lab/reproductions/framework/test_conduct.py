@@ -85,7 +85,7 @@ def test_changed_code_makes_results_stale(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(runner, "code_digest", lambda modules: "other")
     drawn = done_in(tmp_path, redraw=True)
     assert (drawn.carried_out, drawn.stored, drawn.stale) == (0, 9, 9)
-    assert "9 runs were carried out by other code" in drawn.findings.conditions[-1]
+    assert "9 runs were executed by another version of the code" in drawn.findings.conditions[-1]
     done = done_in(tmp_path)
     assert (done.carried_out, done.stored, done.stale) == (9, 0, 9)
     assert done_in(tmp_path).stale == 0
@@ -156,7 +156,7 @@ def test_findings_that_lack_too_much_say_so(tmp_path: Path) -> None:
 
     study = replace(toy.with_runs(BAD), findings=strict)
     findings = done_in(tmp_path, study=study).findings
-    assert "Too few runs gave figures" in findings.finding
+    assert "Too few runs have results" in findings.finding
     assert len(findings.failed) == 1
     with pytest.raises(KeyError):  # nothing failed: a mistake of the study's
         done_in(tmp_path, study=replace(study, runs=lambda quick: toy.sums()))
@@ -166,18 +166,18 @@ def test_some_runs_by_their_keys(tmp_path: Path) -> None:
     engine = Counting()
     done = done_in(tmp_path, engine, only=["sum/10 *", "*00 steps/seed 3"])
     assert (done.carried_out, done.left) == (5, 4)
-    assert "4 runs were left out by choice." in done.findings.conditions
-    with pytest.raises(InputError, match=r"no run's key matches 'peers'.*9 runs: 'sum/10 steps"):
+    assert "4 runs were not selected." in done.findings.conditions
+    with pytest.raises(InputError, match=r"no run key matches 'peers'.*9 runs: 'sum/10 steps"):
         done_in(tmp_path, only=["peers"])
     assert done_in(tmp_path).carried_out == 4
 
 
 def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no results to draw"):
+    with pytest.raises(InputError, match="no results to draw"):
         done_in(tmp_path, redraw=True)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "results").mkdir()
-    with pytest.raises(InputError, match="has no results of these runs to draw"):
+    with pytest.raises(InputError, match="no results of these runs to draw"):
         done_in(tmp_path, redraw=True)
 
 

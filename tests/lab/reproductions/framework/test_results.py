@@ -49,7 +49,7 @@ def test_runs_are_picked_by_parameters_kind_and_seed() -> None:
     assert [run.key for run in results.find_runs(factor=2, x=4)] == ["2/4/1"]
     assert [run.key for run in results.find_runs(kind="line", seed=3, x=1)] == ["2/1/3", "3/1/3"]
     assert results.find_runs(factor=9) == []
-    with pytest.raises(LocalError, match="no run of the study has style; parameters are"):
+    with pytest.raises(LocalError, match="unknown parameter style; choose from"):
         results.line("one", "y", "x", style="dashed")
     assert results.get_metrics(runs[2]) == {"y": 3.0, "s": [1.0, 2.0]}
 

@@ -192,14 +192,14 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, str(tmp_path)]
     with open_store(tmp_path, "c"):
         other = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "another study writes here now" in other.stderr
+    assert "another study is writing here" in other.stderr
     assert subprocess.run(command, check=False).returncode == 0
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(InputError, match=r"file: no study can be kept here"),
+        pytest.raises(InputError, match=r"file: cannot write results here"),
         open_store(tmp_path / "file", "c"),
     ):
         pass

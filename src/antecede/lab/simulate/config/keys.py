@@ -105,7 +105,9 @@ def make_choice_reader(allowed: Any) -> Callable[[Any, str], str]:
 
     def read(value: Any, key: str) -> str:
         if tables.read_text(value, key) not in allowed:
-            raise tables.make_error(key, f"{value!r}; {tables.choices(value, allowed)}")
+            raise tables.make_error(
+                key, f"unknown value {value!r}; {tables.choices(value, allowed)}"
+            )
         return str(value)
 
     return read

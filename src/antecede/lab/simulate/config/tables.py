@@ -81,7 +81,7 @@ def check_keys(given: Collection[str], key: str, allowed: Collection[str]) -> No
 def choices(name: str, allowed: Collection[str]) -> str:
     """Return a text with the nearest name and all allowed names."""
     near = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)
-    listed = f"choose from {', '.join(allowed)}" if allowed else "none is allowed"
+    listed = f"choose from {', '.join(allowed)}" if allowed else "there are none"
     return f"did you mean {near[0]}? {listed}" if near else listed
 
 
