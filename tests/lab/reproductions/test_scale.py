@@ -31,6 +31,6 @@ def test_inside_groups_overhead_follows_the_density() -> None:
     )
     assert abs(high / low - 1) < 0.1
     found = STUDY.findings(results, True)
-    assert "Of all deliveries: too early: 0." in found.finding
-    assert [section.title for section in found.sections][-1] == "What it costs to simulate"
+    assert "Of all deliveries: causal violations: 0." in found.finding
+    assert [section.title for section in found.sections][-1] == "Cost of the simulation"
     assert len(found.sections[-1].table) == 3

@@ -124,11 +124,11 @@ def test_a_page_with_and_without_traces(tmp_path: Path) -> None:
     sections = {section.title: section for section in done.findings.sections}
     assert {
         "Real threads",
-        "What Bhavanasi and Iyer state",
+        "Claims of Bhavanasi and Iyer",
         "Control information",
     } <= sections.keys()
     assert len(sections["Real threads"].table) == 2
-    stated = sections["What Bhavanasi and Iyer state"].claims
+    stated = sections["Claims of Bhavanasi and Iyer"].claims
     assert [claim.found for claim in stated if "delay" in claim.statement] == ["so in 3 of 3 cases"]
     without = conduct(STUDY, run_locally, tmp_path / "o", quick=True, only=ONLY, stream=stream)
     left_out = next(s for s in without.findings.sections if s.title == "Real threads")
