@@ -3,8 +3,8 @@
     folder/index.html            self-contained: no network, no script
     folder/figures/KEY.svg, .png each plot
 
-Deviation marks follow from the rows alone. Every row beyond 10 % is listed in the part "Deviations".
-The same findings give the same bytes.
+Deviation marks follow from the rows alone. "Deviations" lists every row beyond 10 %. The same
+findings give the same bytes.
 """
 
 from __future__ import annotations
