@@ -33,10 +33,7 @@ def collect_y(plot: Plot) -> list[float]:
 
 
 def set_scales(axes: Any, plot: Plot, positions: Mapping[float, float] | None) -> None:
-    """Set limits, scale and ticks of both axes, also for points that are drawn later.
-
-    `positions`: x value -> position beside bars (None: the value itself).
-    """
+    """Set limits, scale and ticks of both axes. `positions`: x value -> position beside bars."""
     x, y = collect_x(plot), collect_y(plot)
     if not (x and y):
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")

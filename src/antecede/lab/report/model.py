@@ -1,7 +1,4 @@
-"""Data model of a study's page: rows beside published values, plots, claims, findings.
-
-Plain values only. So a page can be drawn again from `summary.json` alone.
-"""
+"""Data model of a study's page: plain values, so `summary.json` is enough to draw it again."""
 
 from __future__ import annotations
 

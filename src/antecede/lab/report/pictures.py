@@ -1,7 +1,6 @@
 """PNG and PDF files of diagrams, drawn by matplotlib.
 
-`antecede.lab.diagram.svg` writes few kinds of shapes with plain attributes in all themes but
-"page". They are drawn in points, so a PDF has real text and lines.
+It draws the few shapes of `antecede.lab.diagram.svg` in points, so a PDF has real text and lines.
 """
 
 from __future__ import annotations

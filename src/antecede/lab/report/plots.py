@@ -118,8 +118,6 @@ def _check(plot: Plot) -> None:
 
 
 class _Pen(NamedTuple):
-    """Style of a series, and positions of its x values."""
-
     k: int
     series: Series
     slot: int

@@ -256,10 +256,7 @@ def _mark_text_cells(cells: Sequence[str], text: Sequence[bool]) -> list[dict[st
 
 
 def write_overview(folder: Path, studies: Iterable[tuple[str, str, str, Path]]) -> Path:
-    """Write folder/index.html and return its path.
-
-    `studies`: name, title, finding, and path of the page. A card shows the first plot of that page.
-    """
+    """Write folder/index.html: name, title, finding, page path of each study. Return its path."""
     cards = [
         {
             "study": study,

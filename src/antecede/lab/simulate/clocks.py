@@ -1,7 +1,5 @@
 """Physical clocks of members, and bounds of clocks and delays for protocols.
 
-Theory of operation
--------------------
 A clock shows, in whole microseconds,
 
     true time + accuracy + offset + drift * (time since the last resynchronization)

@@ -129,7 +129,6 @@ def _make_flat_members(
 
 
 def _compute_idle_timeout_us(scenario: Scenario, max_delay_us: int, recovers: bool) -> int:
-    """Return an upper estimate of the time that a member waits before something happens."""
     options = scenario.options
     if not is_file_target(scenario.protocol):
         options = {**entry(scenario.protocol).options(scenario.variant), **options}

@@ -1,8 +1,7 @@
 """Memory guard: rejects runs that need more memory than is free, or ends them with an error.
 
-Compiled engines allocate all memory first, so their need is known. The need of the reference engine
-depends on the protocol. Its run is limited to the free memory of machine, container and process,
-and the error contains the progress of the run.
+Compiled engines allocate all memory first, so their need is known. A run of the reference engine is
+limited to the free memory of machine, container and process. The error contains its progress.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ UNLIMITED = 1 << 62  # Version 1 of control groups writes a number near this for
 def free_bytes(root: Path = Path("/")) -> int:
     """Return the free memory: the least of machine, control groups and process limit.
 
-    Half of the machine's memory if the system does not report free memory. `root` contains proc and
-    sys.
+    Half of the machine's memory if the system does not report it. `root` has proc and sys.
     """
     found = [_read_machine_free(root), *_read_group_free(root)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -124,9 +122,9 @@ def within_memory(
 ) -> Iterator[None]:
     """Raise InputError if the block takes more bytes than are `free`.
 
-    The limit is RLIMIT_AS of this process. Without the size of the process (macOS) there is no
-    limit. `option_names` replaces the keys in the remedy ("topology", "workload", "run") by options
-    of a command. `progress`: progress of the run.
+    The limit is RLIMIT_AS of this process; there is none if its size is unknown (macOS).
+    `option_names` replaces "topology", "workload" and "run" in the remedy by options of a command.
+    `progress`: progress of the run.
     """
     have = free_bytes() if free is None else free
     before = resource.getrlimit(resource.RLIMIT_AS)

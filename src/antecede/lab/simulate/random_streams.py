@@ -1,7 +1,5 @@
 """Random numbers as a function of their purpose, not of the time of drawing.
 
-Theory of operation
--------------------
 Every random choice of a run has a name: the run's seed, a stream (a delay, a loss, ...) and two
 numbers (for a delay: message and channel). The random number is a hash of that name. So it does not
 depend on the order of events in an engine: all engines, processes and clusters draw the same.

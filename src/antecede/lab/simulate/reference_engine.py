@@ -222,13 +222,11 @@ class EventLoop:
             self.in_flight += len(copies)
 
     def _find_number(self, address: int, message: Any) -> int:
-        """Return the number of the application's message, or CONTROL."""
         if self.members[address].is_note(message) or type(message.payload) is not int:
             return CONTROL
         return int(message.payload)
 
     def _find_repeated(self, address: int, number: int, targets: list[int]) -> list[int]:
-        """Return the targets that this message was sent to before."""
         if not self.group.can_repeat:
             return []
         size = self.scenario.topology.size

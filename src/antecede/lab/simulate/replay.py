@@ -1,7 +1,5 @@
 """Workload from a trace: its authors are the peers, its replies the answers.
 
-Theory of operation
--------------------
 Every message of the trace (send and event rows) becomes a message of the run, ordered by the first
 of these columns that all messages have: arrival, send, commit, author, start time, row. A message
 dated before its parent gets the parent's time. The trace's span is scaled to `duration_s`.

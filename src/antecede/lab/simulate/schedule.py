@@ -1,7 +1,6 @@
 """Send times of a run, the same for all engines.
 
-Message m is the m-th of this list (by time, then by sender). Its number identifies it in every
-random draw, so messages and delays do not depend on the protocol.
+Message m is the m-th by time, then by sender. Draws use m, so a protocol changes no send or delay.
 """
 
 from __future__ import annotations

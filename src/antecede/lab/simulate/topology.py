@@ -17,8 +17,6 @@ PEER, SUPER, INTERNAL, EXTERNAL = "peer", "super", "internal", "external"
 
 
 class _Peers(abc.ABC):
-    """Peers that all have an application."""
-
     @property
     @abc.abstractmethod
     def size(self) -> int: ...
@@ -110,8 +108,7 @@ class Hierarchy:
 class PubSub(_Peers):
     """Subgroups of these sizes that share `topics` topics (Nakayama 2017, section 3).
 
-    Every peer subscribes to 1 to `subscribed` of them, drawn by seed (Nakayama 2017: h_i, at most
-    xt). None: to all.
+    Every peer subscribes to 1 to `subscribed` of them (None: all), drawn by seed (h_i, at most xt).
     """
 
     subgroups: tuple[int, ...]

@@ -129,7 +129,6 @@ def _draw_topics(key: int, name: int, max_topics: int, topics: Sequence[str]) ->
 
 
 def _pick_smallest(key: int, name: int, numbers: Ints, count: int) -> list[int]:
-    """Return the indexes of the `count` numbers with the smallest draws."""
     order = np.argsort(draw_array(key, name, numbers), kind="stable")
     found: list[int] = order[:count].tolist()
     return found

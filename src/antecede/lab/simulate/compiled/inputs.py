@@ -78,8 +78,7 @@ def count_most_sent(sent_us: Ints, span_us: int) -> int:
 def find_oldest_needed(sent_us: Ints, everywhere_us: int, after_us: int) -> Ints:
     """Return the oldest message that is needed when each message is sent.
 
-    A message is needed until `after_us` after the first send later than `everywhere_us` after its
-    own.
+    It is needed until `after_us` after the first send later than `everywhere_us` after its own.
     """
     later = np.searchsorted(sent_us, sent_us + everywhere_us, side="right")
     free_us = np.append(sent_us, np.int64(FOREVER // 2))[later] + after_us

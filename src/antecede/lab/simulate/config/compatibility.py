@@ -93,7 +93,6 @@ def _check_topology(entry: Entry, topology: Topology) -> None:
 
 
 def _check_options(entry: Entry, scenario: Scenario) -> None:
-    """Check names and values of options on the smallest group, or else on that of the run."""
     made = entry.load()
     known = [
         name

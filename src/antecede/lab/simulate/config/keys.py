@@ -1,7 +1,4 @@
-"""Keys of a configuration file and the readers of their values, derived from type hints.
-
-Meaning of the keys: docs/simulate.md.
-"""
+"""Keys of a configuration file (docs/simulate.md), with readers derived from type hints."""
 
 from __future__ import annotations
 

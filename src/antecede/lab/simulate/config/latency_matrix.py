@@ -17,8 +17,7 @@ Matrix = tuple[tuple[float, ...], ...]
 
 MATRIX_UNITS = {"s": 1.0, "ms": 1e-3}
 ZEROS = ("keep", "reverse", "median")
-"""Delay for a zero off the diagonal: 0; that of the reverse direction, or the median if that is 0
-too; the median of all measured delays."""
+"""Delay for a zero off the diagonal: 0; that of the reverse direction (0: median); the median."""
 
 
 def read_matrix(path: Path, unit: str, round_trip: bool, zeros: str | None = None) -> Matrix:

@@ -1,7 +1,4 @@
-"""Model of a simulation configuration: a run except for its seed.
-
-Times are seconds here and whole microseconds in the engines.
-"""
+"""Model of a simulation configuration, all but the seed. Times are seconds (engines: us)."""
 
 from __future__ import annotations
 

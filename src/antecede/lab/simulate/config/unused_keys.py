@@ -156,7 +156,6 @@ def _find_late_partitions(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 
 def _can_send_later(scenario: Scenario) -> bool:
-    """Return True if a message can be sent after the last one of the workload."""
     found = ENTRIES.get(scenario.protocol)
     if is_file_target(scenario.protocol) or scenario.workload.kind == "replay" or found is None:
         return True

@@ -58,11 +58,11 @@ def _set_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
 def config_with_settings(
     of: Mapping[str, Any], settings: Mapping[str, Any], path: str | None = None
 ) -> tuple[Scenario, dict[str, str]]:
-    """Return the configuration with settings applied, and the keys that it omits.
+    """Return the configuration with settings applied, and the keys that it omits with the reasons.
 
-    Omitted keys have no effect on the run; the values are the reasons. `path` is the configuration
-    file, for errors and relative paths. Raises ConfigError with the dotted key for an unknown key,
-    a setting without effect, and an invalid value.
+    Omitted keys have no effect on the run. `path` is the configuration file, for errors and
+    relative paths. Raises ConfigError with the dotted key for an unknown key, a setting without
+    effect, and an invalid value.
     """
     values = dict(of)
     try:

@@ -1,7 +1,5 @@
 """Confidence intervals (95 %) of metrics, from several runs or from batches of one.
 
-Theory of operation
--------------------
 Runs with different seeds are independent, so Student's t gives the interval of their mean. A single
 run is divided into `BATCHES` spans of sending time after `warm_s`. Spans are about as independent
 as runs if a span is longer than messages are in flight. Otherwise the interval is too narrow
@@ -63,8 +61,7 @@ def short_batches(scenario: Scenario) -> bool:
 def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> Mapping[str, float]:
     """Return metric -> half of its 95 % interval, from the batches of one run.
 
-    Metrics: mean wait (`wait_ms.mean`), shares of deliveries (`SHARE_METRICS`, 0 to 1), bytes of
-    messages and storage of peers. Metrics with too few batches are absent.
+    Metrics: `wait_ms.mean`, SHARE_METRICS, bytes of messages, storage of peers; if batches suffice.
     """
     scenario = result.scenario
     found: dict[str, float | None] = {}
@@ -102,7 +99,6 @@ def _assign_batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
 
 
 def _compute_batch_half_width(batch: Ints, values: Sequence[float]) -> float | None:
-    """Return half of the interval of the mean of values (None: too few batches)."""
     counts = np.bincount(batch[batch >= 0], minlength=BATCHES)
     sums = np.bincount(batch[batch >= 0], np.array(values, float)[batch >= 0], BATCHES)
     means = (sums[counts > 0] / counts[counts > 0]).tolist()

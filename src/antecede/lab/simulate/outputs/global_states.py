@@ -62,8 +62,6 @@ class RecordedState(NamedTuple):
 
 
 class _Snapshot:
-    """State of a snapshot during the run."""
-
     def __init__(self, started_us: int) -> None:
         self.started_us, self.completed_us = started_us, started_us
         self.initiators: list[str] = []
@@ -205,7 +203,6 @@ class SnapshotRecorder:
         )
 
     def _find_positions(self) -> dict[int, dict[str, int]]:
-        """Return snapshot -> member -> number of its last row inside."""
         found: dict[int, dict[str, int]] = {}
         rows = dict.fromkeys(self.names, 0)
         for event in self.run.rows():

@@ -122,8 +122,7 @@ def compute_binned_wait_metrics(
 ) -> dict[str, float]:
     """Return the metrics of `count` waits, of which `bins[w]` took w us.
 
-    Waits in no bin are 0. The last bin also has all longer waits: a quantile there is omitted. See
-    `compute_wait_metrics`.
+    Waits in no bin are 0. The last bin also has longer waits, and a quantile there is omitted.
     """
     if not count:
         return {}

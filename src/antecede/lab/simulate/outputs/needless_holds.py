@@ -1,7 +1,5 @@
 """Causal violations and needless holds among the deliveries of a run.
 
-Theory of operation
--------------------
 Deliveries make a causal order, whatever a protocol promises: by delivery, or with topics by topic
 (Nakayama 2017). Against that order a delivery is
 
@@ -92,7 +90,6 @@ def delivery_waits(run: Recording) -> DeliveryWaits | None:
 def _measure_waits(
     run: Recording, past: list[int], needed: Callable[[int, int], int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return the message, the wait and the needless wait of each delivery."""
     size = run.scenario.topology.size
     done = [0] * size
     waiting: list[dict[int, int]] = [{} for _ in range(size)]

@@ -1,7 +1,5 @@
 """Timestamps of a run's messages, and the pairs that ordering rules by receipt order.
 
-Theory of operation
--------------------
 Timestamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et
 al. and Nakayama 2017 go by RECEIPT: a timestamp follows from arrivals at the sender, and arrivals
 do not depend on a protocol without control messages. So all copies of a run are drawn at once and
@@ -104,7 +102,6 @@ def _encode_topics(traffic: Traffic) -> Words:
 
 
 def _find_recipients(traffic: Traffic, topics: Words) -> Bools | None:
-    """Return the recipients of each message [messages, addresses] (None: all)."""
     if not traffic.subscriptions:
         return None
     own = np.array(

@@ -74,8 +74,6 @@ def write_trace(
 
 
 class _CauseTracker:
-    """Tracker of the immediate causes of every message."""
-
     def __init__(self, run: Recording, relation: Relation) -> None:
         size = run.scenario.topology.size
         self.run, self.relation, self.learns = run, relation, LEARNS[relation]

@@ -1,7 +1,5 @@
 """Causal violations of a run, and bits that violate Lemma 3 (Evropeytsev et al. 2016).
 
-Theory of operation
--------------------
 The causal past of a message is a bit mask of messages (`lab.check.causal_past`, which tests compare
 with `core.oracle.history`). A delivery is a violation if the member lacks a message of this past
 that is for it. Control information is not used. Up to `FULL` messages every message is a bit. Above
@@ -52,8 +50,8 @@ def find_violations(
 ) -> DeliveryViolations:
     """Return the violations of a relation (None: the promised one).
 
-    With more than `max_messages` messages a sample are candidates for causes. `outcomes` gets a
-    boolean for each checked delivery, in order.
+    Above `max_messages` messages, causes are sampled. `outcomes` gets a boolean per checked
+    delivery.
     """
     chosen = _choose_messages(run, max_messages)
     past = _make_pasts(run, relation or run.relation, chosen)
@@ -112,11 +110,7 @@ def _make_pasts(run: Recording, relation: Relation, chosen: Sequence[int]) -> Ca
 
 
 def count_disagreements(run: Recording) -> int:
-    """Return the number of deliveries before a message that another member delivers first.
-
-    The reference is the member with most deliveries. A delivery counts if that member delivers it
-    before a message that is delivered earlier here.
-    """
+    """Return the number of deliveries out of the order of the member with most deliveries."""
     orders: list[list[int]] = [[] for _ in range(run.scenario.topology.size)]
     for _, member, message in run.deliveries():
         orders[member].append(message)
@@ -135,8 +129,7 @@ def count_disagreements(run: Recording) -> int:
 def check_lemma_3(run: Recording) -> tuple[int, int]:
     """Return the numbers of missing and superfluous bits of DV (Evropeytsev et al. 2016, Lemma 3).
 
-    In the vectors of internal peers a bit stands exactly for an immediate dependency, except for
-    the sender's previous message (`Last`).
+    A bit in an internal peer's vector is an immediate dependency, the sender's `Last` excepted.
     """
     immediate, before = compute_pasts(run).immediate, _find_previous(run)
     at_number = {(one.super_peer, one.number): one.message for one in run.numbered_messages}
@@ -154,7 +147,6 @@ def check_lemma_3(run: Recording) -> tuple[int, int]:
 
 
 def _find_previous(run: Recording) -> list[int]:
-    """Return the bit of each message's predecessor from the same sender (0: none)."""
     newest: dict[int, int] = {}
     found = [0] * len(run.sender)
     for _, kind, member, message in run.events():

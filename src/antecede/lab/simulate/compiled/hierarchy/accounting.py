@@ -1,7 +1,6 @@
 """Sizes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors by their span.
 
-A span goes from the first to the last set bit, in the numbering of the vector's super peer. Headers
-are not counted.
+A span is from the first to the last set bit, numbered by the vector's super peer, without headers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Bytes on the wire in the compiled hierarchy: exactly `len(encode(message))` of the classes.
 
-Theory of operation
--------------------
 The content of a message is a list of messages only while it is sent (`accounting`, `sets`), since
 TT drops entries. Positions of bit vectors are set in a row of `windows`, integers of CI in a row of
 `named_numbers` by address, for `compiled.sizes`. Both are 0 again afterwards. Messages that count
@@ -43,7 +41,6 @@ def compile_sizes() -> None:
 
 @inlined
 def _to_int(word: np.uint64) -> int:
-    """Return the integer type that `compiled.sizes` is compiled for."""
     return int(np.int64(word))
 
 
@@ -143,7 +140,6 @@ def _find_last(s: HierarchyState, address: np.uint64, message: np.uint64, own: b
 def _set_numbers(
     s: HierarchyState, group: np.uint64, count: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
-    """Set the first `count` of `listed` in a group's numbering. Return the range of words."""
     if count == _0:
         return _0, _0
     lowest, highest = find_internal_span(s, group, count)

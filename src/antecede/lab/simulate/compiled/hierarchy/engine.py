@@ -1,13 +1,9 @@
 """Compiled engine of the hierarchical protocol: supported configurations, arrays, metrics.
 
-Theory of operation
--------------------
 `hierarchy.loop` executes the run. The number of rows of 512 messages for all dependencies follows
 from the send times. Let D be the longest delay of any channel. A message is delivered everywhere 3
 D after its send (up, across, down), as its whole past was sent before it. The first message f that
 is sent later has it in its past, so 3 D after f no DV or CI contains it.
-
-The metrics are those of the reference engine (differential test).
 """
 
 from __future__ import annotations
@@ -63,8 +59,7 @@ class HierarchyRecording(NamedTuple):
     result: Result
     deliveries: Ints  # [deliveries, 3] Member, message and time in us, in order
     transmissions: Ints
-    """[transmissions, 5] Source, message, first target, bytes by Evropeytsev et al.'s accounting
-    and on the wire."""
+    """[transmissions, 5] Source, message, first target, counted bytes, bytes on the wire."""
 
 
 def can_run_hierarchy(scenario: Scenario) -> str | None:
@@ -120,11 +115,7 @@ def make_result(scenario: Scenario, seed: int, s: HierarchyState) -> Result:
 
 
 def _check_silence(scenario: Scenario, sends: Schedule) -> None:
-    """Reject a run in which a super peer may flush I, which the kernel does not implement.
-
-    Other groups must send fewer than FLUSH_AFTER messages between two sends of a group, plus the
-    time that messages are in flight on both sides.
-    """
+    """Reject a run in which a super peer may flush I, which the kernel does not implement."""
     topology = scenario.topology
     if not isinstance(topology, Hierarchy) or len(sends.time_us) < FLUSH_AFTER:
         return

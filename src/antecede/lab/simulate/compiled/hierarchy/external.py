@@ -96,10 +96,7 @@ def _recheck(
     total: np.uint64,
     now: np.uint64,
 ) -> np.uint64:
-    """Check the first `count` nodes of `ready` again, by sender and number.
-
-    Delivered messages go behind the first `total` of `released`. Return their new number.
-    """
+    """Check the nodes of `ready` again. Return the new number of `released` messages."""
     _sort_ready(s, count)
     for k in range(count):
         node = s.ready[k]
@@ -139,11 +136,7 @@ def _sort_ready(s: HierarchyState, count: np.uint64) -> None:
 
 @inlined
 def _find_awaited(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
-    """Return the message that a message waits for by Listing 11.
-
-    This is the sender's previous message, or the missing one of the first external peer, or the
-    newest of the first super peer.
-    """
+    """Return the message that a message waits for by Listing 11."""
     group, found, least = find_group(s, message), NO_MESSAGE, NO_MESSAGE
     for k in range(sets.list_missing(s, address, message)):
         other = s.listed[k]

@@ -1,16 +1,8 @@
 """Event loop of the compiled hierarchical protocol (Evropeytsev et al. 2016).
 
-Theory of operation
--------------------
 Events are ordered as in `lab.simulate.reference_engine`: by time, then samples, then sends, then
 arrivals by sequence. A super peer's relay without delay enters the open bucket and is merged there
 before the next arrival.
-
-    state, records   the arrays              internal      internal peers
-    sets             sets as bits            super_peer    super peers, TT
-    accounting       bytes                   external      the external group
-    network          channels, deliveries    encoded       bytes on the wire
-    samples          storage
 
 `HierarchyState.selection` selects further metrics. Metrics that are not selected cost nothing.
 """

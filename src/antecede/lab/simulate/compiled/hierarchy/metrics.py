@@ -67,7 +67,6 @@ def _compute_size_metrics(s: HierarchyState) -> dict[str, float]:
 
 
 def _list_columns(s: HierarchyState) -> dict[str, tuple[int, int]]:
-    """Return name -> column of `storage` and number of members."""
     groups, inside = len(s.group) - 1, int(s.group["first"][-1]) - len(s.group) + 1
     outside = len(s.process) - groups - inside
     roles = {

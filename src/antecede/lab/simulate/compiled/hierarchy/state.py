@@ -77,8 +77,7 @@ class HierarchyState(NamedTuple):
     arrived: Words
     """[B, E, 8] Arrivals in the external group; for a super peer's own group, held messages."""
     needs: Words
-    """[rows, 2, 8] Blocks of the needs of a message, by the protocol and by IDR; else [rows, 1, 8].
-    [rows, 2, 8] Blocks of the needs of a message, by the protocol and by IDR; else [rows, 1, 8]."""
+    """[rows, 2, 8] Blocks of the needs of a message, by the protocol and by IDR; else [rows, 1, 8]."""
     number: Small  # [G, M + 1] Number of a message at a super peer
     order: Small  # [G, M + 1] Message of a number
     vtx: Rows[ReceivedNumbers]  # [E, G]
@@ -90,8 +89,7 @@ class HierarchyState(NamedTuple):
     released: Words  # [M + 2] Messages of the external group that one arrival releases
     log: Ints  # [deliveries, 3] Member, message, time; [0, 3]: not stored
     transmissions: Ints
-    """[transmissions, 5] Source, message, first target, bytes, bytes on the wire; [0, 5]: not
-    stored."""
+    """[transmissions, 5] Source, message, target, bytes, bytes on the wire; [0, 5]: not stored."""
     windows: Words  # [G + 1, words] Bit vectors while they are measured: by super peer, and I
     named_numbers: Ints
     """[3, N] Numbers by address while CI is measured; members and numbers of its pairs."""

@@ -1,14 +1,10 @@
 """Compiled engine of broadcast over a mesh: supported configurations, arrays, metrics.
 
-Theory of operation
--------------------
 `mesh.loop` executes the run. The width of its window of messages follows from the send times. Let D
 be the longest delay of any channel. A message m is delivered everywhere D after its send, as its
 whole past was sent before it. The first message f that is sent later has m in its past, so D after
 f no set of fresh messages contains m. The last message that needs m directly was sent by then, and
 is delivered everywhere D later. From then on nothing needs m, and its slot is free.
-
-The metrics are exactly those of the reference engine (differential test).
 """
 
 from __future__ import annotations

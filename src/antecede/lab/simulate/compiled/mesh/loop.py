@@ -1,7 +1,5 @@
 """Event loop of the compiled mesh. BSS, IDR and DS deliver the same and differ in bytes.
 
-Theory of operation
--------------------
 Events are ordered as in `lab.simulate.reference_engine`: by time, then sends, then arrivals by
 sequence. Samples precede the events of their microsecond. A send attaches the needs (`mesh.sets`)
 and sends a copy to each other member. Delays are drawn by the copy's name, so no random number is
@@ -204,7 +202,6 @@ def _end_hold(
 
 @inlined
 def _insert_ready(s: MeshState, first: np.uint64, count: np.uint64, slot: np.uint64) -> np.uint64:
-    """Insert a slot into the ready ones from `first` on, by sender. Return their new number."""
     position = count
     sender = s.sender[s.number[slot]]
     while position > first and s.sender[s.number[s.ready[position - _1]]] > sender:

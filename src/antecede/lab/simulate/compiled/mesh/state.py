@@ -92,8 +92,7 @@ class MeshState(NamedTuple):
     warm: np.uint64  # First message that is counted
     have: Words  # [P, B, 8] Messages that a member has delivered or sent
     fresh: Words
-    """[P, B, 8] Those of `have` that no other of them needs: CI of Evropeytsev et al. 2016 and the
-    own last one."""
+    """[P, B, 8] Those of `have` that no other of them needs: CI by IDR, and the own last one."""
     needs: Words  # [W, B, 8] Messages to be delivered before the message of a slot
     top: Words  # [W] Block of the newest of these
     bottom: Words  # [W] Block of the oldest of these

@@ -1,7 +1,5 @@
 """Causal violations in the compiled mesh, whatever the protocol promises.
 
-Theory of operation
--------------------
 A past is a set of messages in the ring of slots, as in `mesh.sets`. A delivery is a violation if
 the member lacks a message of the past. Each message has two pasts: by delivery (delivered to or
 sent by the sender) and by receipt (arrived at or sent by the sender). Control information is not
