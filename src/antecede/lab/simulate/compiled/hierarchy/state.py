@@ -77,7 +77,7 @@ class HierarchyState(NamedTuple):
     arrived: Words
     """[B, E, 8] Arrivals in the external group; for a super peer's own group, held messages."""
     needs: Words
-    """[rows, 2, 8] Blocks of the needs of a message, by the protocol and by IDR; else [rows, 1, 8]."""
+    """[rows, 2, 8] Blocks of needs of a message, by the protocol and by IDR; else [rows, 1, 8]."""
     number: Small  # [G, M + 1] Number of a message at a super peer
     order: Small  # [G, M + 1] Message of a number
     vtx: Rows[ReceivedNumbers]  # [E, G]
