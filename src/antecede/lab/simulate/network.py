@@ -82,7 +82,9 @@ def make_channels(topology: Topology, links: Links) -> Channels:
     for source, a in kinds.items():
         for target, b in kinds.items():
             special = (
-                one.delay for one in links.special if one.source in source and one.target in target
+                rule.delay
+                for rule in links.special
+                if rule.source in source and rule.target in target
             )
             table[a, b] = delays.setdefault(next(special, links.delay), len(delays))
     places = np.round(np.array(links.matrix or ((0.0,),)) * US).astype(np.int64)
@@ -105,10 +107,10 @@ class Network:
         self.keys = {stream: make_key(seed, stream) for stream in Stream}
         self.last_arrival_us: dict[int, int] = {}  # Channel -> last arrival
         self.lost = self.duplicates = 0
-        cuts = sorted(scenario.links.partitions, key=lambda one: one.start_s)
+        cuts = sorted(scenario.links.partitions, key=lambda cut: cut.start_s)
         self.partitions = [
-            (round(one.start_s * US), round(one.end_s * US), frozenset(one.side), one.lost)
-            for one in cuts
+            (round(cut.start_s * US), round(cut.end_s * US), frozenset(cut.side), cut.lost)
+            for cut in cuts
         ]
 
     def send_message(

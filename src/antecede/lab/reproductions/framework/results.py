@@ -65,8 +65,8 @@ class Results:
 
     def list_points(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the sorted combinations of values of these parameters."""
-        there = [one for one in self._values if one.keys() >= set(names)]
-        return sorted({tuple(one[name] for name in names) for one in there})
+        there = [point for point in self._values if point.keys() >= set(names)]
+        return sorted({tuple(point[name] for name in names) for point in there})
 
     def describe_seeds(self, **conditions: Any) -> str:
         """Return "seeds 1, 2, 3" of the runs that meet the conditions."""

@@ -92,7 +92,7 @@ def build_findings(
     """Return the page of a sweep. `unused_keys`: keys of the file that some settings do not use."""
     del quick
     rows = list(_build_rows(over, results))
-    there = [one for one in SWEEP_COLUMNS if any(row.cells[one.key] for row in rows)]
+    there = [column for column in SWEEP_COLUMNS if any(row.cells[column.key] for row in rows)]
     grid = [f"{key}: {', '.join(map(str, values))}" for key, values in over.items()]
     conditions = [*grid, results.describe_seeds(), *unused_keys]
     if any(len(row.metrics) < 2 for row in rows):
@@ -101,9 +101,9 @@ def build_findings(
         finding=_summarize(rows, there) or "No run has results.",
         reads=[
             figure
-            for one in there
-            if one.key in SUMMARIZED
-            for figure in one.metrics
+            for column in there
+            if column.key in SUMMARIZED
+            for figure in column.metrics
             if results.values(figure)
         ],
         reading=[
@@ -128,7 +128,7 @@ class _Row(NamedTuple):
 
     def compute_interval(self, *names: str) -> Interval | None:
         """Return mean and interval of the first of these metrics that a run has."""
-        each = ([one[name] for one in self.metrics if name in one] for name in names)
+        each = ([metrics[name] for metrics in self.metrics if name in metrics] for name in names)
         return next((compute_interval(values) for values in each if values), None)
 
 
@@ -142,21 +142,23 @@ def _build_rows(over: Mapping[str, Sequence[Any]], results: Results) -> Iterator
         if figures:
             row = _Row(dict(zip(over, values, strict=True)), figures, {})
             yield row._replace(
-                cells={one.key: row.compute_interval(*one.metrics) for one in SWEEP_COLUMNS}
+                cells={
+                    column.key: row.compute_interval(*column.metrics) for column in SWEEP_COLUMNS
+                }
             )
 
 
 def _summarize(rows: Sequence[_Row], columns: Sequence[SweepColumn]) -> str:
     words = []
-    for one in (one for one in columns if one.key in SUMMARIZED):
-        found = [(cell.mean, row.setting) for row in rows if (cell := row.cells[one.key])]
+    for column in (column for column in columns if column.key in SUMMARIZED):
+        found = [(cell.mean, row.setting) for row in rows if (cell := row.cells[column.key])]
         low, high = min(found, key=itemgetter(0)), max(found, key=itemgetter(0))
         if low[0] == high[0]:
-            words.append(f"{one.title} {_format_number(low[0])} {one.unit} throughout")
+            words.append(f"{column.title} {_format_number(low[0])} {column.unit} throughout")
         else:
             words.append(
-                f"{one.title} {_format_number(low[0])} ({_format_setting(low[1])}) to "
-                f"{_format_number(high[0])} {one.unit} ({_format_setting(high[1])})"
+                f"{column.title} {_format_number(low[0])} ({_format_setting(low[1])}) to "
+                f"{_format_number(high[0])} {column.unit} ({_format_setting(high[1])})"
             )
     return f"{'; '.join(words)}.".capitalize() if words else ""
 
@@ -186,12 +188,12 @@ def _build_table(
     return Section(
         "Every setting",
         "",
-        columns=(*over, "seeds", *(f"{one.title}, {one.unit}" for one in columns)),
+        columns=(*over, "seeds", *(f"{column.title}, {column.unit}" for column in columns)),
         table=[
             (
                 *(str(row.setting[key]) for key in over),
                 str(len(row.metrics)),
-                *(_format_cell(row.cells[one.key]) for one in columns),
+                *(_format_cell(row.cells[column.key]) for column in columns),
             )
             for row in rows
         ],
@@ -219,14 +221,14 @@ def _build_plots(
     shown = dict(itertools.islice(lines.items(), MAX_LINES))
     plots = [
         Plot(
-            f"sweep-{one.key}",
-            one.title.capitalize(),
+            f"sweep-{column.key}",
+            column.title.capitalize(),
             x,
-            one.unit,
-            [_build_line(label or one.title, one, x, own) for label, own in shown.items()],
+            column.unit,
+            [_build_line(label or column.title, column, x, own) for label, own in shown.items()],
         )
-        for one in columns
-        if one.key in PLOTTED
+        for column in columns
+        if column.key in PLOTTED
     ]
     yield Section(
         f"Over {x}",

@@ -115,7 +115,7 @@ def make_fields(made: type) -> Fields:
     hints, own = get_type_hints(made), SPECIAL_READERS.get(made, {})
     return {
         tables.ATTRIBUTE_KEYS.get(name, name): own.get(name) or _find_reader(hints[name])
-        for name in (one.name for one in dataclasses.fields(made))
+        for name in (field.name for field in dataclasses.fields(made))
     }
 
 

@@ -35,13 +35,18 @@ def build_dataclass(make: Callable[..., Made], values: Any, key: str, fields: Fi
     """Return the dataclass that a table describes. Raises ConfigError with the dotted key."""
     given = read_table(values, key)
     check_keys(given, key, fields)
-    attributes = {ATTRIBUTE_KEYS.get(one.name, one.name): one for one in dataclasses.fields(make)}  # type: ignore[arg-type]
-    for name, one in attributes.items():
-        needed = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+    attributes = {
+        ATTRIBUTE_KEYS.get(field.name, field.name): field
+        for field in dataclasses.fields(make)  # type: ignore[arg-type]
+    }
+    for name, field in attributes.items():
+        needed = (
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        )
         if needed and name not in given:
             raise make_error(f"{key}.{name}", "missing")
     read = {name: fields[name](value, f"{key}.{name}") for name, value in given.items()}
-    with prefix_errors(key, {one.name: f"{key}.{name}" for name, one in attributes.items()}):
+    with prefix_errors(key, {field.name: f"{key}.{name}" for name, field in attributes.items()}):
         return make(**{attributes[name].name: value for name, value in read.items()})
 
 
@@ -60,7 +65,7 @@ def prefix_errors(key: str, names: Mapping[str, str]) -> Iterator[None]:
 def to_plain(value: Any) -> Any:
     """Return a dataclass as a table, without None values and with tuples as lists."""
     if dataclasses.is_dataclass(value):
-        found = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        found = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {
             ATTRIBUTE_KEYS.get(name, name): to_plain(one)
             for name, one in found.items()

@@ -72,14 +72,14 @@ def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> 
         )
         for name, outcome in SHARE_METRICS.items():
             found[name] = _compute_batch_half_width(
-                batch, [one > 0 for one in getattr(waits, outcome)]
+                batch, [value > 0 for value in getattr(waits, outcome)]
             )
-    peers = [one for one in run.transmissions if scenario.topology.role(one.source) == PEER]
-    batch = _assign_batches(scenario, [one.time_us for one in peers])
+    peers = [sent for sent in run.transmissions if scenario.topology.role(sent.source) == PEER]
+    batch = _assign_batches(scenario, [sent.time_us for sent in peers])
     found["peer.control_bytes"] = _compute_batch_half_width(
-        batch, [one.control_bytes for one in peers]
+        batch, [sent.control_bytes for sent in peers]
     )
-    encoded = [one.wire_bytes for one in peers if one.wire_bytes is not None]
+    encoded = [sent.wire_bytes for sent in peers if sent.wire_bytes is not None]
     if len(encoded) == len(peers):
         found["peer.wire_bytes"] = _compute_batch_half_width(batch, encoded)
     stored = result.series.get("peer.storage_bytes", ())

@@ -215,18 +215,22 @@ class SnapshotRecorder:
 
 def compute_metrics(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
     """Return the metrics of a run's snapshots (see `outputs.result`)."""
-    complete = [one for one in states if one.completed_s is not None]
+    complete = [state for state in states if state.completed_s is not None]
     found: dict[str, float] = {
         "snapshots.started": len(states),
         "snapshots.completed": len(complete),
-        "snapshots.inconsistent": sum(bool(one.contradictions) for one in states),
-        "snapshots.markers": sum(one.markers for one in states),
-        "snapshots.marker_bytes": sum(one.marker_bytes for one in states),
+        "snapshots.inconsistent": sum(bool(state.contradictions) for state in states),
+        "snapshots.markers": sum(state.markers for state in states),
+        "snapshots.marker_bytes": sum(state.marker_bytes for state in states),
         "snapshots.stamp_bytes": stamp_bytes,
     }
     if complete:
-        spans = [one.completed_s - one.started_s for one in complete if one.completed_s is not None]
-        kept = [sum(map(len, one.channels.values())) for one in complete]
+        spans = [
+            state.completed_s - state.started_s
+            for state in complete
+            if state.completed_s is not None
+        ]
+        kept = [sum(map(len, state.channels.values())) for state in complete]
         found["snapshots.duration_s"] = sum(spans) / len(spans)
         found["snapshots.in_channels"] = sum(kept) / len(kept)
     return found

@@ -114,10 +114,10 @@ class Recording:
 
     def rows(self) -> Iterator[RunEvent]:
         """Yield the rows of a trace: all events, and the marks as `RECORDED` with a snapshot."""
-        marks = ((one.row, RunEvent(one.time_us, RECORDED, *one[2:])) for one in self.marks)
+        marks = ((mark.row, RunEvent(mark.time_us, RECORDED, *mark[2:])) for mark in self.marks)
         events = enumerate(self.events())
         # For equal keys `merge` prefers the first iterable: a mark precedes the event of its row.
-        for _, row in heapq.merge(marks, events, key=lambda one: one[0]):
+        for _, row in heapq.merge(marks, events, key=lambda pair: pair[0]):
             yield row
 
     def deliveries(self) -> list[tuple[int, int, int]]:

@@ -132,7 +132,7 @@ def check_lemma_3(run: Recording) -> tuple[int, int]:
     A bit in an internal peer's vector is an immediate dependency, the sender's `Last` excepted.
     """
     immediate, before = compute_pasts(run).immediate, _find_previous(run)
-    at_number = {(one.super_peer, one.number): one.message for one in run.numbered_messages}
+    at_number = {(sent.super_peer, sent.number): sent.message for sent in run.numbered_messages}
     missing = extra = 0
     for group, _, message, (base, bits), own in run.numbered_messages:
         if not own:

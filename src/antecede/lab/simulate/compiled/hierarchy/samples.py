@@ -21,12 +21,12 @@ def take_sample(s: HierarchyState) -> None:
     s.counters.sampled += _1
     groups, addresses = np.uint64(len(s.group) - 1), np.uint64(len(s.process))
     outside = addresses - s.group[groups].first
-    for one in range(groups):
-        address = np.uint64(one)
+    for index in range(groups):
+        address = np.uint64(index)
         _count(s, row, records.AT_SUPER, _measure_super_peer(s, address, outside))
         _count(s, row, records.AT_TT, s.group[address].translated)
-    for one in range(groups, addresses):
-        address = np.uint64(one)
+    for index in range(groups, addresses):
+        address = np.uint64(index)
         trim(s, address)
         if s.process[address].group == records.NOWHERE:
             _count(s, row, records.AT_EXTERNAL, _measure_external(s, address, outside))

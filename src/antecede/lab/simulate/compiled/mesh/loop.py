@@ -216,8 +216,8 @@ def _take_sample(s: MeshState) -> None:
     row = s.counters.sampled
     s.counters.sampled += _1
     s.samples[row].held = s.counters.held
-    for one in range(len(s.fresh)):
-        member = np.uint64(one)
+    for index in range(len(s.fresh)):
+        member = np.uint64(index)
         pairs = sets.count_pairs(s, member)
         s.samples[row].pairs += pairs
         s.samples[row].most_pairs = max(s.samples[row].most_pairs, pairs)
