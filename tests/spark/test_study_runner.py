@@ -111,7 +111,7 @@ def test_executors_without_the_study_end_it_at_once(quiet: SparkSession) -> None
 @pytest.mark.slow
 def test_executors_with_other_code_end_it_at_once(quiet: SparkSession) -> None:
     other = Work("tests.lab.reproductions.toy", "execute", ("tests.lab.reproductions.toy",), "0123")
-    with pytest.raises(SetupError, match="executors have other sources of antecede"):
+    with pytest.raises(SetupError, match="executors and the driver have different versions"):
         list(spark_runner._Jobs(quiet, other).run(RUNS))
     same = code_digest(other.modules)
     assert Work(other.module, other.function, other.modules, same).load() is toy.execute

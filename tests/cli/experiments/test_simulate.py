@@ -84,12 +84,12 @@ def test_the_report_has_every_figure_of_the_run(small: Path, said: Call) -> None
     assert text.startswith(
         "idr, 4 peers in a mesh\ndelay 50-250 ms (normal, clipped), channels reorder\n"
     )
-    early, of = figures["early.by_delivery"], figures["violations.checked"]
+    early, of = figures["violations.by_delivery"], figures["violations.checked"]
     for part in (
         f"{figures['sent']} messages, {figures['arrivals']} arrivals",
         f"mean {figures['wait_ms.mean']:.1f} ms",
-        f"{figures['peer.overhead_bytes']:.1f}",
-        f"{figures['peer.encoded_bytes']:.1f}",
+        f"{figures['peer.control_bytes']:.1f}",
+        f"{figures['peer.wire_bytes']:.1f}",
         f"{early} of {of} deliveries came before a cause: what its sender had",
         f"{seen.unnecessary} of {of} deliveries were held after all their causes were there",
         f"0 of {of} deliveries broke the order that the protocol itself keeps to",
@@ -119,7 +119,7 @@ def test_the_compiled_engine_says_that_it_does_not_look_for_unnecessary_waits(
     small: Path, words: Call
 ) -> None:
     text = words(small, "--engine", "compiled")
-    assert "not counted causal.unnecessary: only what the readable engine records" in text
+    assert "not counted causal.needless_holds: only what the reference engine records" in text
     assert "0 of 153 deliveries came before a cause: what" in text
 
 
@@ -129,12 +129,12 @@ def told(figures: dict[str, float], size: int = 3, **more: Any) -> list[str]:
 
 def test_figures_of_any_name_are_told() -> None:
     pairs = {"ordered": 9.0, "false_pairs": 5.0, "causal": 4.0, "missed_pairs": 0.0}
-    figures = {f"meter.TV_LT.{name}": value for name, value in pairs.items()}
-    caveats = {"early.by_receipt": "no receipts", "early.by_delivery": "no receipts"}
+    figures = {f"false_causality.TV_LT.{name}": value for name, value in pairs.items()}
+    caveats = {"violations.by_receipt": "no receipts", "violations.by_delivery": "no receipts"}
     lines = told({"sent": 3.0, **figures, "something.new": 1.25}, caveats=caveats)
     assert "pairs, TV_LT   4 causal by receipt, 9 ordered, 5 false, 0 missed" in lines
     assert "something.new  1.25" in lines
-    assert "not counted    early.by_receipt, early.by_delivery: no receipts" in lines
+    assert "not counted    violations.by_receipt, violations.by_delivery: no receipts" in lines
 
 
 def test_several_seeds_give_means_and_deviations(small: Path, said: Call) -> None:
@@ -182,17 +182,17 @@ def test_the_report_fits_the_terminal(
 
 def test_json_has_the_names_of_a_result(small: Path, said: Call) -> None:
     found: dict[str, Any] = json.loads(
-        said("simulate", small, "--json", "--seeds", "2", "--engine", "readable")
+        said("simulate", small, "--json", "--seeds", "2", "--engine", "reference")
     )
     scenario = read_scenario(small)
     assert scenario_from(found["scenario"]) == scenario
-    assert found["engine"] == "readable"
+    assert found["engine"] == "reference"
     for seed, run in enumerate(found["runs"]):
         result, recording = run_readable(scenario, seed, True)
         seen = wait_counts(recording)
         assert seen is not None
         assert run["seed"] == seed
-        assert run["figures"] == {**result.figures, **seen.figures()}
+        assert run["metrics"] == {**result.figures, **seen.figures()}
         assert run["series"] == {name: list(values) for name, values in result.series.items()}
 
 
@@ -244,13 +244,13 @@ def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path, sai
         ("", "name a scenario file, or print one with --template mesh"),
         ("FILE --seeds 0", "--seeds 0: the least is 1"),
         ("FILE --seed -1", "--seed -1: seeds are 0 or more"),
-        ("FILE --trace x.csv --seeds 2", "--trace: one run by the readable engine"),
-        ("FILE --trace x --engine compiled", "--trace: one run by the readable engine"),
+        ("FILE --trace x.csv --seeds 2", "--trace: one run by the reference engine"),
+        ("FILE --trace x --engine compiled", "--trace: one run by the reference engine"),
         ("FILE --trace x", "unknown file ending; choose from .parquet, .csv"),
         ("FILE --trace FILE --force", "is read by this command"),
         ("FILE --save-plot FILE", "is read by this command"),
         ("FILE --save-plot x.pdf", "name a file that ends in .svg or .png"),
-        ("none.toml", "none.toml: cannot be read: No such file"),
+        ("none.toml", "none.toml: cannot read the file: No such file"),
     ],
 )
 def test_wrong_calls_are_refused(arguments: str, says: str, small: Path, refused: Call) -> None:
@@ -258,7 +258,7 @@ def test_wrong_calls_are_refused(arguments: str, says: str, small: Path, refused
 
 
 def test_a_wrong_key_is_named_with_its_file(small: Path, refused: Call) -> None:
-    wrong = f"antecede: {small}: run.sample: no such key; did you mean sample_s?"
+    wrong = f"antecede: {small}: run.sample: unknown key; did you mean sample_s?"
     assert wrong in refused("simulate", written(small, "sample = 1\n"))
 
 
@@ -267,7 +267,7 @@ def test_a_compiled_run_too_large_is_refused_before_it_starts(
 ) -> None:
     monkeypatch.setattr(memory_guard, "free_bytes", lambda: 1 << 10)
     text = refused("simulate", small, "--engine", "compiled")
-    assert re.search(r"small\.toml: this run would need .* MiB .* Lower run\.duration_s", text)
+    assert re.search(r"small\.toml: this run needs .* MiB .*; lower run\.duration_s", text)
 
 
 @pytest.mark.slow
@@ -286,14 +286,18 @@ sys.exit(main(["simulate", {str(path)!r}]))
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 2, ended
-    assert re.search(r"took all of the 32 MiB .* after \d+% of its sending time", ended.stderr)
+    assert re.search(r"used all 32 MiB .* after \d+% of its sending time", ended.stderr)
 
 
 @pytest.mark.parametrize(
     ("table", "text", "says"),
     [
         ("protocol", 'name = "own.py:Mine"', r"protocol\.name: .*own\.py: there is no such file"),
-        ("workload", 'kind = "replay"\npath = ""', r"workload\.path: is empty; it names a trace"),
+        (
+            "workload",
+            'kind = "replay"\npath = ""',
+            r"workload\.path: empty; expected the path of a trace",
+        ),
         (
             "workload",
             'kind = "replay"\npath = "no.mbox"',

@@ -9,14 +9,14 @@ from antecede.lab.diagram.themes import DARK, LIGHT, SWITCHES
 from antecede.lab.report import drawing
 from antecede.lab.report.model import Plot, Series
 from antecede.lab.report.notebook import curves
-from antecede.lab.report.plots import in_words
+from antecede.lab.report.plots import describe_plot
 
 PLOT = Plot("bytes", "What is sent", "peers", "bytes", [Series("bss", (10, 20), (40.0, 80.0))])
 
 
 def test_curves_are_a_picture_for_a_cell() -> None:
     shown = curves(PLOT)
-    assert shown.text == f"What is sent\n{in_words(PLOT)}"
+    assert shown.text == f"What is sent\n{describe_plot(PLOT)}"
     root = ET.fromstring(shown.svg)
     texts = {"".join(one.itertext()) for one in root.iter() if one.tag.endswith("text")}
     assert {"What is sent", "peers", "bytes", "bss"} <= texts
@@ -38,7 +38,7 @@ def test_colours_are_the_page_s_and_reach_nothing_else() -> None:
     assert style is not None
     for scheme, colours in ((LIGHT, drawing.LIGHT), (DARK, drawing.DARK)):
         rule = ",".join(f"{switch} .ac-plot" for switch in SWITCHES[scheme])
-        assert f"\n{rule}{{{drawing.declarations(colours)};" in style[1]
+        assert f"\n{rule}{{{drawing.declare_colours(colours)};" in style[1]
     selectors = re.findall(r"(?:^|[}\n])([^{}@\n]+)\{", style[1])
     assert selectors
     assert all(".ac-plot" in part for one in selectors for part in one.split(","))

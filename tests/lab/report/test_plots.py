@@ -19,9 +19,9 @@ from antecede.lab.report.plots import (
     MARKERS,
     PAPER_LABEL,
     WIDTH_INCHES,
-    Drawn,
+    PlotFiles,
+    describe_plot,
     draw_plot,
-    in_words,
     slots_of,
 )
 from tests.lab.report.invented import encoded, growth, overhead
@@ -136,11 +136,11 @@ def test_values_below_zero_on_a_logarithmic_axis_are_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (plot(LINE._replace(y=(1, 2))), "lengths differ: 3 x, 2 y"),
-        (plot(LINE._replace(spread=(1, 2))), "lengths differ"),
-        (plot(LINE._replace(style="dotted")), "'dotted' is none of line, dashed"),
-        (plot(LINE)._replace(key="../key"), "a key is letters"),
-        (plot(LINE)._replace(key=""), "a key is letters"),
+        (plot(LINE._replace(y=(1, 2))), "unequal lengths: 3 x, 2 y"),
+        (plot(LINE._replace(spread=(1, 2))), "unequal lengths"),
+        (plot(LINE._replace(style="dotted")), "unknown style 'dotted'; choose from line, dashed"),
+        (plot(LINE)._replace(key="../key"), "invalid key"),
+        (plot(LINE)._replace(key=""), "invalid key"),
     ],
 )
 def test_a_plot_that_is_none_is_refused(wrong: Plot, words: str) -> None:
@@ -212,7 +212,7 @@ def test_no_two_labels_of_a_plot_share_a_colour_when_a_page_has_many() -> None:
 
 
 @functools.cache
-def drawings() -> list[tuple[Plot, Drawn]]:
+def drawings() -> list[tuple[Plot, PlotFiles]]:
     return [(each, draw_plot(each)) for each in (*overhead(), *encoded())]
 
 
@@ -244,10 +244,15 @@ def test_characters_that_xml_does_not_have_are_replaced() -> None:
 
 def test_who_does_not_see_the_plot_is_told_what_it_shows() -> None:
     each = plot(LINE._replace(paper=((3, 31.0),)))
-    assert in_words(each) == ("bytes against peers. ours: 10 at 1, 30 at 3. The paper has 31 at 3.")
+    assert describe_plot(each) == (
+        "bytes against peers. ours: 10 at 1, 30 at 3. The paper has 31 at 3."
+    )
     root = ET.fromstring(draw_plot(each).svg)
     assert root.get("role") == "img"
-    assert [root.findtext(f"{SVG}title"), root.findtext(f"{SVG}desc")] == ["title", in_words(each)]
+    assert [root.findtext(f"{SVG}title"), root.findtext(f"{SVG}desc")] == [
+        "title",
+        describe_plot(each),
+    ]
 
 
 def test_inlined_every_id_and_reference_is_its_own() -> None:

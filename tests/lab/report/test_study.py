@@ -17,10 +17,10 @@ pytest.importorskip("jinja2")
 from antecede.errors import LocalError
 from antecede.lab.report.model import Findings, Plot, Row, Section, Series
 from antecede.lab.report.study import (
-    FOLDED,
     MARKS,
-    mark_of,
-    ratio_words,
+    MAX_UNFOLDED_ROWS,
+    find_mark,
+    format_ratio,
     write_overview,
     write_study,
 )
@@ -113,9 +113,7 @@ def test_a_row_shows_paper_ours_and_ratio_with_its_mark(tmp_path: Path) -> None:
     assert "fair c 0.098 0.0902 0.920 ◐ within 10 %" in shown.text
     assert "far c 3,950 2,054 0.520 ○ beyond 10 %" in shown.text
     assert "alone c – 41.66 –" in shown.text
-    assert "Of 3 figures that the paper states: 1 within 6 %, 1 within 10 %, 1 beyond 10 %." in (
-        shown.text
-    )
+    assert "Of 3 published values: 1 within 6 %, 1 within 10 %, 1 beyond 10 %." in (shown.text)
     assert [cell["class"] for cell in shown.all("td") if cell.get("class") in {"near", "fair"}] == [
         "near",
         "fair",
@@ -127,21 +125,21 @@ def test_a_row_shows_paper_ours_and_ratio_with_its_mark(tmp_path: Path) -> None:
     [(106, 0), (94, 0), (106.1, 1), (110, 1), (90, 1), (110.1, 2), (89.9, 2), (-100, 2), (0, 2)],
 )
 def test_marks_change_at_six_and_at_ten_per_cent(ours: float, mark: int) -> None:
-    assert mark_of(Row("f", "q", "c", 100.0, ours)) is MARKS[mark]
+    assert find_mark(Row("f", "q", "c", 100.0, ours)) is MARKS[mark]
 
 
 @pytest.mark.parametrize(("paper", "ours"), [(None, 1.0), (0.0, 1.0), (100.0, math.nan)])
 def test_without_a_ratio_there_is_a_dash_and_no_mark(paper: float | None, ours: float) -> None:
     row = Row("f", "q", "c", paper, ours)
-    assert mark_of(row) is None
-    assert ratio_words(row) == "–"
+    assert find_mark(row) is None
+    assert format_ratio(row) == "–"
 
 
 def test_what_is_beyond_is_told_though_the_study_does_not_speak_of_it(tmp_path: Path) -> None:
     shown = page(of_rows(Row("Figure 7", "ds overhead", "900 peers", 100.0, 50.0)), tmp_path)
     short = "ds overhead, 900 peers (Figure 7): 0.500 of the paper's"
     assert short in shown.text[: shown.text.index("Found.")]
-    assert "Every figure beyond 10 % of the paper's" in shown.text
+    assert "Values beyond 10 % of the published ones" in shown.text
 
 
 def test_what_does_not_come_out_is_near_the_top_in_short_and_below_in_full(tmp_path: Path) -> None:
@@ -156,8 +154,8 @@ def test_what_does_not_come_out_is_near_the_top_in_short_and_below_in_full(tmp_p
 
 def test_findings_with_nothing_in_them_make_a_page(tmp_path: Path) -> None:
     shown = page(BARE, tmp_path)
-    assert "The source states no figures to compare with" in shown.text
-    assert "Runs that failed None." in shown.text
+    assert "The source has no values to compare with" in shown.text
+    assert "Failed runs None." in shown.text
     assert shown.all("table") == []
     assert shown.all("nav") == []
     assert list((tmp_path / "figures").iterdir()) == []
@@ -165,7 +163,7 @@ def test_findings_with_nothing_in_them_make_a_page(tmp_path: Path) -> None:
 
 def test_all_within_bounds_says_so(tmp_path: Path) -> None:
     shown = page(of_rows(Row("f", "q", "c", 100.0, 99.0)), tmp_path)
-    assert "Every figure that the source states comes out within 10 %." in shown.text
+    assert "Every published value is reproduced within 10 %." in shown.text
 
 
 def test_failed_runs_are_counted_near_the_top_and_listed(tmp_path: Path) -> None:
@@ -174,9 +172,9 @@ def test_failed_runs_are_counted_near_the_top_and_listed(tmp_path: Path) -> None
 
 
 def test_long_tables_fold_and_every_table_scrolls_in_its_own_box(tmp_path: Path) -> None:
-    rows = [Row("f", f"q{k}", "c", None, k) for k in range(FOLDED + 1)]
-    table = [[str(k)] for k in range(FOLDED + 1)]
-    short, long = rows[:FOLDED], Section("l", "f", rows, columns=("n",), table=table)
+    rows = [Row("f", f"q{k}", "c", None, k) for k in range(MAX_UNFOLDED_ROWS + 1)]
+    table = [[str(k)] for k in range(MAX_UNFOLDED_ROWS + 1)]
+    short, long = rows[:MAX_UNFOLDED_ROWS], Section("l", "f", rows, columns=("n",), table=table)
     findings = BARE._replace(sections=[Section("s", "f", short), long])
     shown = page(findings, tmp_path)
     assert len(shown.all("details")) == 2
@@ -260,7 +258,7 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path, folder: Path) -> 
 
 def test_two_plots_with_one_key_are_refused(tmp_path: Path) -> None:
     twice = BARE._replace(sections=[Section("s", "f", plots=overhead()[:1] * 2)])
-    with pytest.raises(LocalError, match="two plots have the key 'overhead-50'"):
+    with pytest.raises(LocalError, match="two plots with the key 'overhead-50'"):
         write_study(twice, tmp_path)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from antecede.lab.report.model import NO_FIGURES, Claim, Findings
+from antecede.lab.report.model import NO_METRICS, Claim, Findings
 from antecede.lab.reproductions.framework.execute import SCHEMA, run_locally
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.results import Results
@@ -187,7 +187,7 @@ def test_every_verdict_turns(case: Case) -> None:
         together = case.matching(sentence.reads)
         alone = [case.matching([pattern]) for pattern in sentence.reads]
         assert any(
-            other is not None and other.holds is not sentence.holds and NO_FIGURES not in other.text
+            other is not None and other.holds is not sentence.holds and NO_METRICS not in other.text
             for names in (together, *alone)
             for other in case.futures(names, place)
         ), f"{place}: always {sentence.holds}"
@@ -206,4 +206,4 @@ def test_a_verdict_has_words() -> None:
     claim = Claim("It grows", "ours", "from 1 to 2", True, ["size"])
     verdicts = [claim._replace(holds=holds).verdict for holds in (True, False, None)]
     assert verdicts == ["holds", "does not hold", "undecided"]
-    assert claim._replace(holds=None, found=NO_FIGURES).verdict == "not run"
+    assert claim._replace(holds=None, found=NO_METRICS).verdict == "not run"

@@ -73,8 +73,8 @@ def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hierarchie"], "no study 'hierarchie'; there are hierarchy"),
-        ([TOY, "--only", "peers"], "no run's key matches 'peers'"),
+        (["hierarchie"], "unknown study 'hierarchie'; choose from hierarchy"),
+        ([TOY, "--only", "peers"], "no run key matches 'peers'"),
         ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
         (
             [TOY, "--master", "nonsense://x"],
@@ -174,7 +174,9 @@ def test_all_studies_and_the_page_in_front_of_them(
     monkeypatch.setattr(f"{framework}.load", lambda name: load(places[name]))
     assert main(["study", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
     said = capsys.readouterr()
-    assert said.err == (f"antecede: none: study '{places['none']}': {places['none']} is no Study\n")
+    assert said.err == (
+        f"antecede: none: study '{places['none']}': {places['none']} is not a Study\n"
+    )
     assert f"all pages   {tmp_path / 'index.html'}" in said.out
     page = (tmp_path / "index.html").read_text()
     assert "toy/index.html" in page

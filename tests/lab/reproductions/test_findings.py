@@ -10,13 +10,17 @@ from typing import Any
 
 import pytest
 
-from antecede.lab.report.model import Plot, Row, Section, Series, filled
-from antecede.lab.reproductions.framework.deviation import tally
+from antecede.lab.report.model import Plot, Row, Section, Series, drop_empty_sections
+from antecede.lab.reproductions.framework.deviation import describe_deviations
 from antecede.lab.reproductions.framework.execute import SCHEMA
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.study import checked
-from antecede.lab.reproductions.framework.summary import read_summary, summary, write_summary
+from antecede.lab.reproductions.framework.summary import (
+    findings_to_values,
+    read_summary,
+    write_summary,
+)
 from tests.lab.reproductions.conftest import Carried
 
 ROW_KEYS = {"section", "figure", "quantity", "condition", "paper", "ours", "unit", "note", "ratio"}
@@ -35,7 +39,7 @@ def test_every_quick_run_gives_figures(name: str, carried_out: Carried) -> None:
     assert not done.findings.failed
     assert (done.left, done.stale, done.unreadable) == (0, 0, [])
     assert done.findings.sections
-    assert "No run gave" not in done.findings.finding
+    assert "No run has" not in done.findings.finding
     assert (done.findings.study, load(name).name) == (name, name)
 
 
@@ -44,7 +48,7 @@ def test_the_summary_of_each_study(name: str, carried_out: Carried, tmp_path: Pa
     findings = carried_out(name).findings
     path = write_summary(findings, tmp_path)
     found = json.loads(path.read_text())
-    assert summary(read_summary(path)) == found
+    assert findings_to_values(read_summary(path)) == found
     assert found["rows"]
     for row in found["rows"]:
         assert row.keys() == ROW_KEYS
@@ -69,8 +73,8 @@ def test_nothing_is_found_without_runs(name: str) -> None:
     study = load(name)
     found = study.findings(Results(SCHEMA.empty_table(), checked(study.runs(False))), False)
     assert not any(section.rows or section.table for section in found.sections)
-    assert "no run gave" in found.finding.lower() or "Too few runs" in found.finding
-    summary(found)
+    assert "no run has" in found.finding.lower() or "Too few runs" in found.finding
+    findings_to_values(found)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -85,20 +89,27 @@ def test_findings_stand_whichever_runs_are_missing(name: str, carried_out: Carri
             gone = chance.choice(kinds)
             lost |= {run.key for run in results.runs if run.kind == gone}
         found = study.findings(without(results, lost), True)
-        json.dumps(summary(found), allow_nan=False)
+        json.dumps(findings_to_values(found), allow_nan=False)
         assert {section.title for section in found.sections} <= titles
         for section in found.sections:
             assert "defect" not in section.finding, lost
     for kind in kinds:
         lost = {run.key for run in results.runs if run.kind != kind}
-        json.dumps(summary(study.findings(without(results, lost), True)), allow_nan=False)
+        json.dumps(
+            findings_to_values(study.findings(without(results, lost), True)), allow_nan=False
+        )
 
 
 def test_sections_that_show_nothing_are_left_out() -> None:
     plot = Plot("p", "P", "x", "y", [Series("l", [], [])])
     shown = Section("b", "", plots=[plot._replace(series=[Series("l", [1.0], [2.0])])])
-    assert filled([Section("a", "", plots=[plot]), None, shown]) == [shown]
-    assert filled([Section("t", "", table=[["1"]]), Section("e", "All is well.")])[0].title == "t"
+    assert drop_empty_sections([Section("a", "", plots=[plot]), None, shown]) == [shown]
+    assert (
+        drop_empty_sections([Section("t", "", table=[["1"]]), Section("e", "All is well.")])[
+            0
+        ].title
+        == "t"
+    )
 
 
 MANY = r"(?<![\d.,])1 (deliveries|runs|cases|figures|statements|comparisons|ratios|copies)\b"
@@ -106,11 +117,13 @@ MANY = r"(?<![\d.,])1 (deliveries|runs|cases|figures|statements|comparisons|rati
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_one_of_a_thing_stands_in_the_singular(name: str, carried_out: Carried) -> None:
-    said = json.dumps(summary(carried_out(name).findings))
+    said = json.dumps(findings_to_values(carried_out(name).findings))
     assert re.search(MANY, said) is None
 
 
 def test_a_tally_of_one() -> None:
     rows = [Row("Figure 1", "overhead", "anywhere", 2.0, ours) for ours in (2.0, 9.0)]
-    assert tally(rows[:1]).startswith("1 of 1 figure comes out")
-    assert tally([rows[0], *rows]).startswith("2 of 3 figures come out")
+    assert describe_deviations(rows[:1]).startswith("1 of 1 figure comes out")
+    assert describe_deviations([rows[0], *rows]).startswith(
+        "2 of 3 published values are reproduced"
+    )

@@ -17,7 +17,7 @@ from antecede.lab.reproductions.hierarchy.study import (
     LARGEST,
     RATES,
     STUDY,
-    grid,
+    list_peer_counts,
     scenario_of,
 )
 from antecede.lab.simulate.topology import Hierarchy
@@ -123,8 +123,8 @@ def test_the_grid_ends_where_the_text_has_figures(quick: bool) -> None:
         }
         assert max(there) == LARGEST[delay]
         assert len(there) >= 3  # a slope is more than a difference
-        assert there <= set(grid(delay))
-        assert quick or there == set(grid(delay))
+        assert there <= set(list_peer_counts(delay))
+        assert quick or there == set(list_peer_counts(delay))
     rates = {run.parameters["rate"] for run in runs if run.kind == "rate"}
     assert rates <= set(RATES)
     assert quick or rates == set(RATES)
@@ -170,7 +170,7 @@ def test_what_does_not_come_out_is_told(carried_out: Carried) -> None:
 
 def test_ds_is_eight_bytes_an_external_peer(carried_out: Carried, delay: str) -> None:
     results = carried_out("hierarchy").results
-    found = mean(results, "ds.overhead_bytes", kind="grid", delay=delay, peers=LARGEST[delay])
+    found = mean(results, "ds.control_bytes", kind="grid", delay=delay, peers=LARGEST[delay])
     assert found == pytest.approx(8 * (LARGEST[delay] // 2 - 1), rel=0.01)
 
 
@@ -179,7 +179,7 @@ def test_passive_receivers_cost_nothing(carried_out: Carried, delay: str) -> Non
     100 cost.
     """
     results = carried_out("hierarchy").results
-    for figure in ("internal.overhead_bytes", "external.overhead_bytes", "idr.overhead_bytes"):
+    for figure in ("internal.control_bytes", "external.control_bytes", "idr.control_bytes"):
         talking, some = (
             mean(results, figure, kind="passive", delay=delay, silent=silent) for silent in (0, 200)
         )
@@ -192,7 +192,11 @@ def test_pruning_as_published_is_unsafe_under_skewed_links_alone(carried_out: Ca
         early = {
             (skewed, pruning): sum(
                 results.values(
-                    "violations", kind="pruning", groups=groups, skewed=skewed, pruning=pruning
+                    "promise_violations",
+                    kind="pruning",
+                    groups=groups,
+                    skewed=skewed,
+                    pruning=pruning,
                 )
             )
             for skewed in (False, True)
@@ -223,7 +227,7 @@ def test_bits_are_set_exactly_for_immediate_dependencies(carried_out: Carried) -
         if run.kind != "last" and run.parameters.get("pruning") != "published"
     ]
     for run in safe:
-        figures = results.figures(run)
+        figures = results.get_metrics(run)
         assert figures["lemma3.missing"] == figures["lemma3.extra"] == 0, run.key
     assert len(safe) > 40
 
@@ -233,8 +237,8 @@ def test_encoded_sizes_at_the_largest_groups(carried_out: Carried, delay: str) -
     where = {"kind": "grid", "delay": delay, "peers": LARGEST[delay]}
     for role, below, most in (
         ("internal", "entropy_bytes", 1.2),
-        ("external", "overhead_bytes", 0.5),
-        ("idr", "overhead_bytes", 0.5),
+        ("external", "control_bytes", 0.5),
+        ("idr", "control_bytes", 0.5),
     ):
-        encoded = mean(results, f"{role}.encoded_bytes", **where)
+        encoded = mean(results, f"{role}.wire_bytes", **where)
         assert 0 < encoded <= most * mean(results, f"{role}.{below}", **where)

@@ -74,12 +74,10 @@ def test_it_is_found_where_one_stands_and_goes_stale(tmp_path: Path) -> None:
     assert "other code  made the results of 3 runs here: not used" in changed.stdout
     away = called(tmp_path / "out", "mine:STUDY")
     assert away.returncode == 2
-    assert re.search(r"there is no module mine; it is looked for in .*out .*FILE\.py:STUDY",
+    assert re.search(r"no module mine in .*out .*FILE\.py:STUDY",
                      away.stderr)  # fmt: skip
     assert len(away.stderr.splitlines()) == 1
-    assert (
-        called(tmp_path, "nosuch.py:STUDY").stderr == "antecede: nosuch.py: there is no such file\n"
-    )
+    assert called(tmp_path, "nosuch.py:STUDY").stderr == "antecede: nosuch.py: no such file\n"
 
 
 @pytest.mark.slow
@@ -100,16 +98,16 @@ def said(**changed: object) -> Study:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"conditions": "three sizes"}, "conditions is a text; it is a list"),
-        ({"reading": "as printed"}, "reading is a text; it is a list"),
-        ({"not_reached": "DS"}, "not_reached is a text; it is a list"),
+        ({"conditions": "three sizes"}, "conditions is a string; write a list"),
+        ({"reading": "as printed"}, "reading is a string; write a list"),
+        ({"not_reached": "DS"}, "not_reached is a string; write a list"),
         (
             {"sections": [Section("S", "f", rows="none")]},  # type: ignore[arg-type]
-            "section 'S': rows is a text",
+            "section 'S': rows is a string",
         ),
         (
             {"sections": [Section("S", "f", [Row("F1", "sum", "9 steps", 1.0, None)])]},  # type: ignore[arg-type]
-            "S: F1, sum, 9 steps: no figure of ours, and no run has failed",
+            "S: F1, sum, 9 steps: no result, although no run failed",
         ),
     ],
 )
@@ -128,9 +126,7 @@ def test_a_row_without_a_figure_is_a_failure_where_runs_failed(tmp_path: Path) -
     study = replace(toy.BROKEN, findings=findings)
     done = conduct(study, run_locally, tmp_path, stream=io.StringIO())
     assert not done.findings.sections[0].rows
-    assert done.findings.failed[1:] == [
-        f"S: F1, sum, {n} steps: no figure of ours" for n in (10, 20)
-    ]
+    assert done.findings.failed[1:] == [f"S: F1, sum, {n} steps: no result" for n in (10, 20)]
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +138,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match="cannot be written: No space left on device"):
+    with pytest.raises(InputError, match="cannot write the file: No space left on device"):
         conduct(toy.STUDY, run_locally, tmp_path, stream=io.StringIO())
     monkeypatch.undo()
     assert (tmp_path / "results" / "results.parquet").read_bytes() == before

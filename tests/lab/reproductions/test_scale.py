@@ -15,8 +15,8 @@ def test_it_ends_at_a_hundred_thousand_peers_in_a_thousand_groups() -> None:
     runs = checked(STUDY.runs(False))
     largest = max(runs, key=lambda run: run.parameters["groups"])
     assert (largest.parameters["groups"], largest.parameters["peers"]) == (1000, 100_000)
-    assert len(largest.load_scenario().topology.senders()) == 100_000
-    assert largest.load_scenario().workload.total_hz == 1000
+    assert len(largest.load_config().topology.senders()) == 100_000
+    assert largest.load_config().workload.total_hz == 1000
 
 
 def test_inside_groups_overhead_follows_the_density() -> None:
@@ -27,10 +27,10 @@ def test_inside_groups_overhead_follows_the_density() -> None:
     table = pa.concat_tables(list(run_locally(STUDY, runs)))
     results = Results(table, runs)
     low, high = (
-        mean(results, "internal.overhead_bytes", groups=groups, size=100) for groups in (10, 30)
+        mean(results, "internal.control_bytes", groups=groups, size=100) for groups in (10, 30)
     )
     assert abs(high / low - 1) < 0.1
     found = STUDY.findings(results, True)
-    assert "Of all deliveries: too early: 0." in found.finding
-    assert [section.title for section in found.sections][-1] == "What it costs to simulate"
+    assert "Of all deliveries: causal violations: 0." in found.finding
+    assert [section.title for section in found.sections][-1] == "Cost of the simulation"
     assert len(found.sections[-1].table) == 3

@@ -11,18 +11,18 @@ import pytest
 
 from antecede.cli.experiments.reproduce import command
 from antecede.errors import InputError
-from antecede.lab.reproductions.framework.execute import outcome, run_locally
+from antecede.lab.reproductions.framework.execute import execute_run, run_locally
 from antecede.lab.reproductions.framework.runner import conduct
 from antecede.lab.reproductions.framework.study import checked
 from antecede.lab.reproductions.semantic.study import (
+    DEFAULTS,
     STUDY,
     SWEEPS,
-    USUAL,
+    add_traces,
     execute,
-    runs,
-    with_traces,
+    list_runs,
 )
-from antecede.lab.reproductions.semantic.workload import content_digest, trace_load
+from antecede.lab.reproductions.semantic.workload import digest_trace, make_trace_load
 
 LOG = "[10:0{n}] <{nick}> hello\n"
 
@@ -41,16 +41,16 @@ def mails(path: Path, gap_s: int = 60, count: int = 40) -> Path:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_runs_are_plain_and_differ(quick: bool, tmp_path: Path) -> None:
-    found = checked(runs(quick, [mails(tmp_path / "a.jsonl")]))
+    found = checked(list_runs(quick, [mails(tmp_path / "a.jsonl")]))
     assert {run.kind for run in found} == {"threads", "lists", "trace"}
     for name in SWEEPS:
         at = {run.parameters[name] for run in found if run.kind == "threads"}
-        assert USUAL[name] in at
+        assert DEFAULTS[name] in at
         assert len(at) >= 3
 
 
 def test_time_is_pressed_to_the_median_gap(tmp_path: Path) -> None:
-    found = trace_load(str(mails(tmp_path / "a.jsonl")), None, 25.0)
+    found = make_trace_load(str(mails(tmp_path / "a.jsonl")), None, 25.0)
     assert np.median(np.diff(found.time_us)) == pytest.approx(25_000, abs=2)
     assert sorted(set(found.sender)) == [0, 1, 2]
     assert found.parents is not None
@@ -59,48 +59,50 @@ def test_time_is_pressed_to_the_median_gap(tmp_path: Path) -> None:
 
 def test_authors_who_send_at_once_have_gaps_of_the_mean(tmp_path: Path) -> None:
     path = mails(tmp_path / "a.jsonl", gap_s=0)
-    assert not trace_load(str(path), None, 10.0).time_us.any()
+    assert not make_trace_load(str(path), None, 10.0).time_us.any()
 
 
 def test_content_decides_what_a_run_is(tmp_path: Path) -> None:
     path = mails(tmp_path / "a.jsonl")
-    before = [run.digest() for run in with_traces([path]).runs(True)]
-    assert before == [run.digest() for run in with_traces([path]).runs(True)]
+    before = [run.digest() for run in add_traces([path]).runs(True)]
+    assert before == [run.digest() for run in add_traces([path]).runs(True)]
     mails(path, gap_s=61)
-    after = [run.digest() for run in with_traces([path]).runs(True)]
+    after = [run.digest() for run in add_traces([path]).runs(True)]
     other = [a != b for a, b in zip(before, after, strict=True)]
-    assert other.count(True) == sum(run.kind == "trace" for run in with_traces([path]).runs(True))
+    assert other.count(True) == sum(run.kind == "trace" for run in add_traces([path]).runs(True))
 
 
 def test_a_chat_is_its_links_and_its_log(tmp_path: Path) -> None:
     links, log = tmp_path / "c.annotation.txt", tmp_path / "c.ascii.txt"
     links.write_text("1 0 -\n")
     log.write_text(LOG.format(n=0, nick="a") + LOG.format(n=1, nick="b"))
-    before = content_digest(links)
+    before = digest_trace(links)
     (tmp_path / "d.ascii.txt").write_text("another chat")
-    assert content_digest(links) == before
+    assert digest_trace(links) == before
     log.write_text(LOG.format(n=0, nick="a") + LOG.format(n=1, nick="c"))
-    assert content_digest(links) != before
+    assert digest_trace(links) != before
 
 
 def test_a_worker_with_another_file_refuses(tmp_path: Path) -> None:
     path = mails(tmp_path / "a.jsonl")
-    run = next(run for run in runs(True, [path]) if run.kind == "trace")
+    run = next(run for run in list_runs(True, [path]) if run.kind == "trace")
     mails(path, gap_s=61)
-    with pytest.raises(InputError, match="not the trace that the study was started with"):
+    with pytest.raises(InputError, match="the trace has changed since the study was started"):
         execute(run)
 
 
-@pytest.mark.parametrize(("name", "message"), [("gone", "cannot be read"), ("", "is a folder")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("gone", "cannot read the file"), ("", "is a folder")]
+)
 def test_traces_that_are_none(name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        with_traces([tmp_path / name])
+        add_traces([tmp_path / name])
 
 
 def test_traces_of_one_name_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     both = [mails(tmp_path / "a.jsonl"), mails(tmp_path / "x" / "a.jsonl", gap_s=61)]
-    named = {r.parameters["trace"] for r in checked(runs(True, both)) if r.kind == "trace"}
+    named = {r.parameters["trace"] for r in checked(list_runs(True, both)) if r.kind == "trace"}
     assert len(named) == 2
 
 
@@ -116,17 +118,17 @@ def test_a_page_with_and_without_traces(tmp_path: Path) -> None:
     path = mails(tmp_path / "a.jsonl")
     stream = io.StringIO()
     done = conduct(
-        with_traces([path]), run_locally, tmp_path / "o", quick=True, only=ONLY, stream=stream
+        add_traces([path]), run_locally, tmp_path / "o", quick=True, only=ONLY, stream=stream
     )
     assert not done.failures
     sections = {section.title: section for section in done.findings.sections}
     assert {
         "Real threads",
-        "What Bhavanasi and Iyer state",
+        "Claims of Bhavanasi and Iyer",
         "Control information",
     } <= sections.keys()
     assert len(sections["Real threads"].table) == 2
-    stated = sections["What Bhavanasi and Iyer state"].claims
+    stated = sections["Claims of Bhavanasi and Iyer"].claims
     assert [claim.found for claim in stated if "delay" in claim.statement] == ["so in 3 of 3 cases"]
     without = conduct(STUDY, run_locally, tmp_path / "o", quick=True, only=ONLY, stream=stream)
     left_out = next(s for s in without.findings.sections if s.title == "Real threads")
@@ -138,15 +140,15 @@ def test_a_page_with_and_without_traces(tmp_path: Path) -> None:
 
 def test_a_trace_of_one_author_orders_nothing(tmp_path: Path) -> None:
     path = mails(tmp_path / "a.jsonl", count=1)
-    (run, *_) = (run for run in runs(True, [path]) if run.kind == "trace")
+    (run, *_) = (run for run in list_runs(True, [path]) if run.kind == "trace")
     assert dict(execute(run)) == {"sent": 1, "members": 1}
-    table = outcome(run, execute)
+    table = execute_run(run, execute)
     assert not any(table["reason"].to_pylist())
 
 
 def test_real_threads(shared_data: Path) -> None:
     path = shared_data / "lore" / "speakup.jsonl.gz"
-    (run, *_) = (run for run in runs(True, [path]) if run.kind == "trace")
+    (run, *_) = (run for run in list_runs(True, [path]) if run.kind == "trace")
     found = execute(run._replace(parameters={**run.parameters, "messages": 300}))
     assert found["sent"] == 300
     assert 0 < found["sb.wait_ms.mean"] < found["causal.wait_ms.mean"]  # type: ignore[operator]

@@ -8,9 +8,9 @@ import pytest
 from antecede.core.clocks.intervals import insert, nodes
 from antecede.lab.reproductions.semantic.lists import (
     ARRIVALS,
-    extreme_figures,
-    held_at_arrivals,
-    list_figures,
+    compute_extreme_metrics,
+    compute_list_metrics,
+    count_held,
 )
 from antecede.lab.reproductions.semantic.orders import Outcome
 from antecede.lab.simulate.delays import Delay
@@ -40,7 +40,7 @@ def replayed(found: Outcome) -> tuple[int, int, int]:
 @pytest.mark.parametrize("delay", [Delay(0.0, 0.3, "uniform"), Delay(0.001, 3.0, "lognormal")])
 def test_nodes_are_those_of_the_ordering_lists(delay: Delay) -> None:
     found = outcome(drawn(delay=delay, duration_s=8.0, answers=0.9, recent=1))
-    figures = list_figures(found)
+    figures = compute_list_metrics(found)
     most, excess, rows = replayed(found)
     assert (figures["nodes.most"], figures["nodes.excess"]) == (most, excess)
     assert figures["rows.most"] == rows > 0
@@ -49,7 +49,7 @@ def test_nodes_are_those_of_the_ordering_lists(delay: Delay) -> None:
 
 def test_what_comes_in_order_needs_a_node_a_sender() -> None:
     """Bhavanasi and Iyer, VI.D.2, best case, over a run: a constant delay reorders nothing."""
-    figures = list_figures(outcome(drawn(members=5, delay=Delay(0.1, 0.1, "constant"))))
+    figures = compute_list_metrics(outcome(drawn(members=5, delay=Delay(0.1, 0.1, "constant"))))
     assert (figures["nodes.most"], figures["nodes.excess"], figures["rows.most"]) == (5, 0, 0)
     assert figures["curve.nodes"] == figures["curve.best"]
 
@@ -58,7 +58,7 @@ def test_best_case_of_the_lists() -> None:
     """Bhavanasi and Iyer, VI.D.2: contiguous numbers take one node a list; the store stays
     empty.
     """
-    found = extreme_figures("in order", N, EACH, 1)
+    found = compute_extreme_metrics("in order", N, EACH, 1)
     assert (found["nodes.most"], found["nodes.end"], found["rows.most"]) == (N, N, 0)
 
 
@@ -66,7 +66,7 @@ def test_worst_case_of_the_lists() -> None:
     """Bhavanasi and Iyer, VI.D.2: with alternate numbers there is a node a message; then the gaps
     close.
     """
-    found = extreme_figures("every second first", N, EACH, 1)
+    found = compute_extreme_metrics("every second first", N, EACH, 1)
     assert found["nodes.half"] == found["received.half"] == found["nodes.most"] == N * EACH // 2
     assert found["nodes.end"] == N
     assert found["storage_bytes.most"] == 4 + 8 * N * EACH // 2
@@ -74,14 +74,14 @@ def test_worst_case_of_the_lists() -> None:
 
 def test_worst_case_of_the_store() -> None:
     """Bhavanasi and Iyer, VI.D.2: all messages wait for the one closest to the root."""
-    found = extreme_figures("root last", N, EACH, 1)
+    found = compute_extreme_metrics("root last", N, EACH, 1)
     assert (found["rows.most"], found["rows.end"]) == (N * EACH - 1, 0)
     assert (found["nodes.most"], found["nodes.end"]) == (N, N)
 
 
 @pytest.mark.parametrize("arrivals", ARRIVALS)
 def test_all_are_received_once_however_they_come(arrivals: str) -> None:
-    found = extreme_figures(arrivals, N, EACH, 1)
+    found = compute_extreme_metrics(arrivals, N, EACH, 1)
     assert found["nodes.end"] == N
     assert found["rows.end"] == 0
     received, listed = found["curve.received"], found["curve.nodes"]
@@ -93,5 +93,5 @@ def test_all_are_received_once_however_they_come(arrivals: str) -> None:
 
 def test_messages_held_at_once_by_hand() -> None:
     arrived = np.array([10, 20, 30, 40])
-    assert held_at_arrivals(arrived, np.array([10, 40, 40, 40])).tolist() == [1, 2]
-    assert held_at_arrivals(arrived, arrived).tolist() == [0]
+    assert count_held(arrived, np.array([10, 40, 40, 40])).tolist() == [1, 2]
+    assert count_held(arrived, arrived).tolist() == [0]

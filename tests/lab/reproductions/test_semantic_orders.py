@@ -13,9 +13,14 @@ from antecede.core.protocols.base import Deliver, MessageId, Transmit
 from antecede.core.protocols.reply.sb import SemanticOrder
 from antecede.core.protocols.vector.bss import Bss
 from antecede.lab.reproductions.semantic import orders as semantic_orders
-from antecede.lab.reproductions.semantic.metrics import figures_of
-from antecede.lab.reproductions.semantic.orders import Outcome, Pass, observers_of, orders
-from antecede.lab.reproductions.semantic.workload import Load, drawn_load
+from antecede.lab.reproductions.semantic.metrics import compute_metrics
+from antecede.lab.reproductions.semantic.orders import (
+    OrderSimulation,
+    Outcome,
+    choose_observers,
+    compute_orders,
+)
+from antecede.lab.reproductions.semantic.workload import MessageLoad, make_thread_load
 from antecede.lab.simulate.config.model import Links, Scenario, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.network import Network
@@ -47,22 +52,22 @@ def drawn(
 
 
 def outcome(scenario: Scenario, seed: int = 1) -> Outcome:
-    return orders(drawn_load(scenario, seed), Network(scenario, seed), seed)
+    return compute_orders(make_thread_load(scenario, seed), Network(scenario, seed), seed)
 
 
 def network(members: int, delay: Delay = WIDE, seed: int = 1) -> Network:
     return Network(drawn(members, delay=delay), seed)
 
 
-class Given(Pass):
+class Given(OrderSimulation):
     """Arrivals by hand: message -> when each member has it."""
 
-    def __init__(self, load: Load, table: Sequence[Sequence[int]]) -> None:
+    def __init__(self, load: MessageLoad, table: Sequence[Sequence[int]]) -> None:
         members = len(table[0])
-        super().__init__(load, network(members), observers_of(members, 1), 0)
+        super().__init__(load, network(members), choose_observers(members, 1), 0)
         self.given = table
 
-    def arrivals(self, number: int, me: int, now: int) -> Ints:
+    def draw_arrivals(self, number: int, me: int, now: int) -> Ints:
         found = np.array(self.given[number])
         assert found[me] == now
         return found
@@ -75,8 +80,8 @@ def by_hand(
     due: Sequence[int] | None = None,
 ) -> Outcome:
     times = [row[me] for row, me in zip(table, senders, strict=True)] if due is None else due
-    load = Load(np.array(times), np.array(senders), parents)
-    return Given(load, table).go()
+    load = MessageLoad(np.array(times), np.array(senders), parents)
+    return Given(load, table).run()
 
 
 def test_waits_by_hand() -> None:
@@ -278,15 +283,15 @@ def test_a_small_window_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_waits_and_bytes_are_those_of_the_simulator() -> None:
     scenario = drawn(members=8, delay=Delay(0.05, 0.25))
-    found = figures_of(outcome(scenario), Network(scenario, 1))
-    bss = simulate(scenario, 1, "readable").figures
+    found = compute_metrics(outcome(scenario), Network(scenario, 1))
+    bss = simulate(scenario, 1, "reference").figures
     for name in ("mean", "p50", "p99", "max"):
         assert found[f"causal.wait_ms.{name}"] == pytest.approx(bss[f"wait_ms.{name}"], abs=1e-9)
-    assert found["bss.bytes"] == bss["peer.overhead_bytes"]
-    idr = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="idr"), 1, "readable")
-    assert found["idr.bytes"] == pytest.approx(idr.figures["peer.overhead_bytes"], abs=1e-9)
-    sb = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="sb"), 1, "readable").figures
-    assert found["sb.bytes"] == sb["peer.overhead_bytes"] == 16
+    assert found["bss.bytes"] == bss["peer.control_bytes"]
+    idr = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="idr"), 1, "reference")
+    assert found["idr.bytes"] == pytest.approx(idr.figures["peer.control_bytes"], abs=1e-9)
+    sb = simulate(drawn(members=8, delay=Delay(0.05, 0.25), protocol="sb"), 1, "reference").figures
+    assert found["sb.bytes"] == sb["peer.control_bytes"] == 16
 
 
 def test_forty_members_are_watched_by_thirty_two() -> None:
@@ -301,7 +306,9 @@ def test_forty_members_are_watched_by_thirty_two() -> None:
 
 def test_waits_count_from_the_warm_up_on() -> None:
     scenario = drawn()
-    late = orders(drawn_load(scenario, 1), Network(scenario, 1), 1, warm_us=10_000_000)
+    late = compute_orders(
+        make_thread_load(scenario, 1), Network(scenario, 1), 1, warm_us=10_000_000
+    )
     counted = int((late.sent_us >= 10_000_000).sum())
     assert 0 < counted < len(late.sent_us)
     assert late.copies == 5 * counted
@@ -313,7 +320,7 @@ def test_waits_count_from_the_warm_up_on() -> None:
 def test_a_sequencer_by_hand() -> None:
     # 1 answers 0 and reaches member 0 at 50, before 0 does at 60.
     found = by_hand([1, 2], [(), (0,)], [[60, 10, 20], [50, 55, 30]])
-    figures = figures_of(found, network(3, Delay(0.001, 0.001, "constant")))
+    figures = compute_metrics(found, network(3, Delay(0.001, 0.001, "constant")))
     assert figures["sequencer.inverted"] == 1.0
     # Numbers leave at 50 and 60 us and travel 1 ms; at member 0 they are at once. Waits: of 0 at
     # 0: 0, at 2: 1060 - 20; of 1 at 0: 0, at 1: 1050 - 55.
@@ -327,7 +334,7 @@ def test_pairs_and_messages_held_by_hand() -> None:
     found = by_hand(
         [0, 1, 1, 0], [(), (0,), (), ()], [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]]
     )
-    figures = figures_of(found, network(3))
+    figures = compute_metrics(found, network(3))
     assert (figures["pairs"], figures["pairs.causal"], figures["pairs.replies"]) == (6, 4, 1)
     assert (figures["sb.held_max"], figures["causal.held_max"]) == (1, 3)
     assert figures["causal.held"] == pytest.approx((35 + 40 + 60) / 3 / 55)
@@ -338,4 +345,4 @@ def test_pairs_and_messages_held_by_hand() -> None:
 def test_replies_to_several_wait_for_all() -> None:
     found = by_hand([0, 0, 1], [(), (), (0, 1)], [[10, 20, 90], [12, 22, 80], [99, 40, 50]])
     assert found.delivered_us["sb"][2, 2] == 90
-    assert figures_of(found, network(3))["sb.bytes"] == (16 + 16 + 24) / 3
+    assert compute_metrics(found, network(3))["sb.bytes"] == (16 + 16 + 24) / 3

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from antecede.errors import InputError
-from antecede.lab.reproductions.framework.code_digest import code_digest, modules_of
-from antecede.lab.reproductions.framework.execute import outcome, run_locally
+from antecede.lab.reproductions.framework.code_digest import code_digest, collect_modules
+from antecede.lab.reproductions.framework.execute import execute_run, run_locally
 from antecede.lab.reproductions.framework.local_runner import Processes
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.store import opened
+from antecede.lab.reproductions.framework.store import open_store
 from antecede.lab.reproductions.framework.summary import read_summary
-from antecede.lab.reproductions.sweeps.findings import interval
-from antecede.lab.reproductions.sweeps.sweep import axis, read_sweep, sweep_study
+from antecede.lab.reproductions.sweeps.findings import compute_interval
+from antecede.lab.reproductions.sweeps.sweep import parse_axis, read_sweep, sweep_study
 from tests.helpers.fixtures import Call, Patch
 from tests.lab.reproductions import toy
 
@@ -105,23 +105,23 @@ def idle(tmp_path: Path) -> Path:
     ],
 )
 def test_an_axis(text: str, key: str, values: Sequence[Any]) -> None:
-    assert axis(text) == (key, values)
+    assert parse_axis(text) == (key, values)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("members", "write KEY=VALUES"),
-        ("members=", "write KEY=VALUES"),
+        ("members", "expected KEY=VALUES"),
+        ("members=", "expected KEY=VALUES"),
         ("members=9..5", "write the smaller number first"),
-        ("members=5,5", "5 stands there twice"),
-        ("members=1..5,3", "3 stands there twice"),
+        ("members=5,5", "duplicate value 5"),
+        ("members=1..5,3", "duplicate value 3"),
         ("members=1..9999999", "more than 100,000 values"),
     ],
 )
 def test_what_is_no_axis(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        axis(text)
+        parse_axis(text)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,14 @@ def test_what_cannot_run_is_refused_before_anything_runs(
 @pytest.mark.parametrize(
     ("over", "message"),
     [
-        ([ANSWERS, "options.delivery=bound"], "heartbeat_s: no setting of this sweep has a use"),
-        ([DELIVERY], "workload.recent: no setting of this sweep has a use"),
-        (["protocol=bss,idr", ANSWERS], "heartbeat_s: no setting of this sweep has a use"),
+        (
+            [ANSWERS, "options.delivery=bound"],
+            "heartbeat_s: no effect in any setting of this sweep",
+        ),
+        ([DELIVERY], "workload.recent: no effect in any setting of this sweep"),
+        (["protocol=bss,idr", ANSWERS], "heartbeat_s: no effect in any setting of this sweep"),
         ([DELIVERY, "options.heartbeat_s=1,2", ANSWERS], "heartbeat_s has no effect without"),
-        ([DELIVERY, "options.nosuch=1", ANSWERS], "linear has no such option"),
+        ([DELIVERY, "options.nosuch=1", ANSWERS], "unknown option of linear"),
     ],
 )
 def test_what_no_setting_uses_is_refused_and_so_is_a_swept_value_without_effect(
@@ -165,11 +168,11 @@ def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
     out = tmp_path / "out"
     told = " ".join(said(*call(idle, out, DELIVERY, ANSWERS)).split())
     heartbeat = (
-        "protocol.options.heartbeat_s of the file is left out with options.delivery=bound: "
+        "protocol.options.heartbeat_s of the file is not used with options.delivery=bound: "
         "no effect without delivery=null or retry_s"
     )
     assert heartbeat in told
-    assert "workload.recent of the file is left out with workload.answers=0: " in told
+    assert "workload.recent of the file is not used with workload.answers=0: " in told
     assert heartbeat in (out / "index.html").read_text(encoding="utf-8")
     rows = rows_of(out)
     assert [row["options.delivery"] for row in rows] == ["null", "null", "bound", "bound"]
@@ -180,14 +183,14 @@ def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
 def test_where_a_key_is_left_out_is_told_by_the_keys_that_tell_it(idle: Path) -> None:
     of_protocols = read_sweep(idle, ["protocol=linear,bss,idr", "workload.answers=0.5"], [1])
     assert of_protocols.left_out == (
-        "protocol.options.heartbeat_s of the file is left out with protocol=bss or idr: bss has no "
-        "such option; idr has no such option",
+        "protocol.options.heartbeat_s of the file is not used with protocol=bss or idr: unknown "
+        "option of bss; unknown option of idr",
     )
     idle.write_text(IDLE.replace("recent = 3", "") + "[clocks]\nresync_s = 3\n")
     odd = read_sweep(idle, [DELIVERY, "clocks.drift_ppm=0,9", "clocks.accuracy_s=1"], [1])
     assert [one.partition(": ")[0] for one in odd.left_out] == [
-        "clocks.resync_s of the file is left out with clocks.drift_ppm=0",
-        "protocol.options.heartbeat_s of the file is left out with options.delivery=bound",
+        "clocks.resync_s of the file is not used with clocks.drift_ppm=0",
+        "protocol.options.heartbeat_s of the file is not used with options.delivery=bound",
     ]
 
 
@@ -202,21 +205,21 @@ def test_table_csv_and_page(tmp_path: Path, said: Call) -> None:
         (protocol, members, "3") for protocol in ("bss", "unordered") for members in ("3", "6")
     ]
     for row in rows[:2]:
-        assert float(row["peer.overhead_bytes"]) == 4 * int(row["members"])
-        assert float(row["early.by_delivery"]) == 0
+        assert float(row["peer.control_bytes"]) == 4 * int(row["members"])
+        assert float(row["violations.by_delivery"]) == 0
         low, mean, high = (float(row[f"wait_ms.mean{end}"]) for end in (".low", "", ".high"))
         assert low < mean < high
-    assert float(rows[3]["early.by_delivery"]) > 0 == float(rows[3]["violations"])
+    assert float(rows[3]["violations.by_delivery"]) > 0 == float(rows[3]["promise_violations"])
     sections = read_summary(folder / "summary.json").sections
     assert [len(section.table) for section in sections] == [4, 0]
     plots = {plot.key for section in sections for plot in section.plots}
-    assert {"sweep-overhead", "sweep-wait", "sweep-early-delivery"} <= plots
+    assert {"sweep-overhead", "sweep-wait", "sweep-violations-by-delivery"} <= plots
     files = {path.name for path in (folder / "figures").iterdir()}
     assert files == {f"{key}.{ending}" for key in plots for ending in ("svg", "png")}
     page = (folder / "index.html").read_text()
     assert "antecede sweep run.toml --over &#39;protocol=bss,unordered&#39;" in page
     heads = " ".join(sections[0].columns)  # what comes too early stands beside what is held back
-    assert heads.index("wait") < heads.index("before a cause") < heads.index("own promise")
+    assert heads.index("wait") < heads.index("violations (by") < heads.index("promise violations")
 
 
 @pytest.mark.slow
@@ -249,7 +252,7 @@ def test_another_grid_does_not_replace_table_and_page(
     before = [(folder / name).read_bytes() for name in names]
     told = refused(*call(path, folder, over, more=f"--seeds {seeds}"))
     assert message in told
-    assert "name another folder or give --force" in told
+    assert "name another folder or use --force" in told
     assert [(folder / name).read_bytes() for name in names] == before
     said(*call(path, folder, "members=4,3", more="--seeds 3"))  # nothing is lost
     said(*call(path, folder, over, more=f"--seeds {seeds} --force"))
@@ -264,7 +267,7 @@ def test_another_file_does_not_replace_table_and_page(
     other.write_text(path.read_text())
     said(*call(path, folder, "members=3"))
     told = refused(*call(other, folder, "members=3"))
-    assert "it was made from scenario file run.toml" in told
+    assert "made from configuration file run.toml" in told
     said(*call(other, folder, "members=3", more="--fresh"))
     own.mkdir()
     (own / "sweep.csv").write_text("mine")
@@ -290,14 +293,14 @@ def test_a_file_that_changes_under_way_fails_its_runs(tmp_path: Path) -> None:
     study = sweep_study(read_sweep(scenario(tmp_path, "mine.py:Mine"), ["members=3"], [1]))
     (run,) = study.runs(False)
     own.write_text(OWN + "    x = 1\n")
-    reason: Any = outcome(run, study.execute).column("reason")
+    reason: Any = execute_run(run, study.execute).column("reason")
     assert "has changed since the runs were listed" in reason[0].as_py()
 
 
 def test_an_interval_is_students() -> None:
-    assert list(interval([0.0, 1.0, 2.0]) or ()) == pytest.approx([1.0, 4.303 / 3**0.5])
-    assert interval([5.0]) == (5.0, None)
-    assert interval([]) is None
+    assert list(compute_interval([0.0, 1.0, 2.0]) or ()) == pytest.approx([1.0, 4.303 / 3**0.5])
+    assert compute_interval([5.0]) == (5.0, None)
+    assert compute_interval([]) is None
 
 
 def test_an_interval_in_the_table_ends_at_0(tmp_path: Path, said: Call) -> None:
@@ -348,6 +351,6 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, how: signal.Signals) ->
         assert "the same command goes on from there" in said
         assert "Traceback" not in said
     study = sweep_study(read_sweep(path, ["members=3..60"], range(1, 21)))
-    with opened(folder, code_digest(modules_of(study))) as store:
-        assert 3 <= len(store.done(study.runs(False))) < 58 * 20
+    with open_store(folder, code_digest(collect_modules(study))) as store:
+        assert 3 <= len(store.find_done(study.runs(False))) < 58 * 20
         assert not store.unreadable

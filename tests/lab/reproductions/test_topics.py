@@ -23,7 +23,7 @@ def test_the_system_of_the_source(source: Callable[[str], str]) -> None:
     them.
     """
     text = source("nakayama_2017")
-    given = study.scenario_of(**study.USUAL)
+    given = study.make_config(**study.DEFAULTS)
     delays = re.search(r"n = (\d+), maxd = (\d+) in LAN, maxd = (\d+) in WAN", text)
     assert delays is not None
     peers, lan, wan = map(int, delays.groups())
@@ -36,7 +36,7 @@ def test_the_system_of_the_source(source: Callable[[str], str]) -> None:
 
 
 def test_links_inside_a_subgroup_are_short() -> None:
-    given = study.scenario_of(**{**study.USUAL, "least": 0.5})
+    given = study.make_config(**{**study.DEFAULTS, "least": 0.5})
     assert isinstance(given.topology, PubSub)
     assert [(s.source, s.target) for s in given.links.special] == [
         ("group:0", "group:0"),
@@ -48,7 +48,7 @@ def test_links_inside_a_subgroup_are_short() -> None:
 
 def test_events_are_published_at_random_by_random_peers() -> None:
     """Nakayama 2017, section 3: m events, the publisher and the time from 0 to maxT - 1 drawn."""
-    sent = build_schedule(study.scenario_of(**{**study.USUAL, "events": 6000}), 1)
+    sent = build_schedule(study.make_config(**{**study.DEFAULTS, "events": 6000}), 1)
     assert len(sent.sender) == 6000
     assert 0 <= sent.time_us.min() < 1e6
     assert 149e6 < sent.time_us.max() < 150e6
@@ -62,10 +62,10 @@ def test_one_quantity_varies_at_a_time(quick: bool) -> None:
     for name, values in study.VARIED.items():
         there = {run.parameters[name] for run in runs}
         assert len(there) >= 3
-        assert study.USUAL[name] in there
+        assert study.DEFAULTS[name] in there
         assert quick or there == set(values)
     for run in runs:
-        assert sum(run.parameters[name] != usual for name, usual in study.USUAL.items()) <= 1
+        assert sum(run.parameters[name] != usual for name, usual in study.DEFAULTS.items()) <= 1
 
 
 def test_htbc_orders_no_more_without_need_than_tv_pt(carried_out: Carried) -> None:
@@ -74,7 +74,7 @@ def test_htbc_orders_no_more_without_need_than_tv_pt(carried_out: Carried) -> No
     for suffix in ("", ":published"):
         smaller = 0
         for run in done.results.runs:
-            figures = done.results.figures(run)
+            figures = done.results.get_metrics(run)
             htbc, tv_pt, tv_lt, tv = (
                 figures[f"{rule}.false_pairs"]
                 for rule in (f"htbc{suffix}", f"tv-pt{suffix}", f"tv-lt{suffix}", "tv")
@@ -89,12 +89,14 @@ def test_htbc_orders_no_more_without_need_than_tv_pt(carried_out: Carried) -> No
 def test_both_readings_of_whom_events_are_sent_to(carried_out: Carried) -> None:
     """Nakayama 2017: section 3 says every peer, section 4 targets only: the same events, delays."""
     done = carried_out("topics")
-    every, targets = (done.results.where(**study.USUAL, sent_to=one) for one in study.SENT_TO)
+    every, targets = (
+        done.results.find_runs(**study.DEFAULTS, sent_to=one) for one in study.SENT_TO
+    )
     assert len(every) == len(targets) > 0
     for run, other in zip(every, targets, strict=True):
         assert (run.seed, run.scenario) == (other.seed, other.scenario)
-        all_of_them, some = done.results.figures(run), done.results.figures(other)
-        assert all_of_them["events"] == study.USUAL["events"] * 5 > some["events"]
+        all_of_them, some = done.results.get_metrics(run), done.results.get_metrics(other)
+        assert all_of_them["events"] == study.DEFAULTS["events"] * 5 > some["events"]
         assert all_of_them["htbc.false_pairs"] < some["htbc.false_pairs"] / 3
         assert all_of_them["htbc.missed_pairs"] == some["htbc.missed_pairs"] == 0
     totals = done.findings.sections[1]
@@ -115,17 +117,17 @@ def test_physical_time_as_published_misses_pairs(carried_out: Carried) -> None:
     In the usual case the least delay inside a subgroup is 2 epsilon exactly: rule 3 (b) holds.
     """
     results = carried_out("topics").results
-    assert study.USUAL["least"] * study.LAN_S == 2 * study.EPSILON_S
+    assert study.DEFAULTS["least"] * study.LAN_S == 2 * study.EPSILON_S
     for rule in ("tv-pt:published", "htbc:published"):
         assert sum(results.values(f"{rule}.missed_pairs", least=0.0)) > 0
         assert sum(results.values(f"{rule}.missed_pairs", least=0.1)) > 0
-        assert sum(results.values(f"{rule}.missed_pairs", **study.USUAL)) == 0
+        assert sum(results.values(f"{rule}.missed_pairs", **study.DEFAULTS)) == 0
 
 
 def test_truth_by_vectors_orders_nothing_without_need(carried_out: Carried) -> None:
     results = carried_out("topics").results
     for run in results.runs:
-        figures = results.figures(run)
+        figures = results.get_metrics(run)
         assert figures["tv-vt.false_pairs"] == figures["tv-vt.missed_pairs"] == 0
         assert figures["tv-vt.ordered"] == figures["topic_causal"]
 

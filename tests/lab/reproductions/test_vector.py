@@ -8,7 +8,7 @@ import pytest
 
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.study import checked
-from antecede.lab.reproductions.vector.study import BROADCAST, FANOUTS, LOSING, SIZES, STUDY
+from antecede.lab.reproductions.vector.study import BROADCAST, FANOUTS, LOSS_PROTOCOLS, SIZES, STUDY
 from antecede.lab.simulate.run import simulate
 from antecede.lab.simulate.topology import Hierarchy, Mesh
 from tests.lab.reproductions.conftest import Carried, mean
@@ -27,9 +27,9 @@ def test_protocols_and_sizes(quick: bool) -> None:
         assert len(there) >= 3
         assert quick or there == set(values)
     assert {run.parameters["protocol"] for run in runs if run.kind == "members"} == set(BROADCAST)
-    assert {run.parameters["protocol"] for run in runs if run.kind == "loss"} == set(LOSING)
+    assert {run.parameters["protocol"] for run in runs if run.kind == "loss"} == set(LOSS_PROTOCOLS)
     for run in runs:
-        given = run.load_scenario()
+        given = run.load_config()
         hierarchical = run.parameters["protocol"] == "hierarchical"
         assert isinstance(given.topology, Hierarchy if hierarchical else Mesh)
         assert len(given.topology.senders()) == run.parameters.get(
@@ -40,9 +40,9 @@ def test_protocols_and_sizes(quick: bool) -> None:
 def test_vectors_grow_with_the_members_and_matrices_with_their_square(carried_out: Carried) -> None:
     """Sahai et al. 2020: 4 bytes a member; a matrix has the number of members squared."""
     results = carried_out("vector").results
-    for members in results.places("members", kind="members"):
+    for members in results.list_parameter_values("members", kind="members"):
         vector, matrix = (
-            mean(results, "peer.overhead_bytes", kind="members", protocol=name, members=members)
+            mean(results, "peer.control_bytes", kind="members", protocol=name, members=members)
             for name in ("bss", "sent")
         )
         assert vector == 4 * members
@@ -53,9 +53,11 @@ def test_the_same_arrivals_give_the_same_waits(carried_out: Carried) -> None:
     done = carried_out("vector")
     for name in ("wait_ms.mean", "wait_ms.p50", "wait_ms.p99", "wait_ms.max", "deliveries"):
         found = defaultdict(list)
-        for run in done.results.where(kind="members"):
+        for run in done.results.find_runs(kind="members"):
             if run.parameters["protocol"] in FLAT:
-                found[run.parameters["members"], run.seed].append(done.results.figures(run)[name])
+                found[run.parameters["members"], run.seed].append(
+                    done.results.get_metrics(run)[name]
+                )
         for values in found.values():
             assert len(values) == len(FLAT)
             assert values == pytest.approx([values[0]] * len(values), rel=1e-9)
@@ -67,7 +69,7 @@ def test_messages_to_fewer_carry_no_more(carried_out: Carried) -> None:
     results = carried_out("vector").results
     for protocol in ("ses", "sent"):
         line = results.line(
-            "", "peer.overhead_bytes", "addressees", kind="addressees", protocol=protocol
+            "", "peer.control_bytes", "addressees", kind="addressees", protocol=protocol
         )
         assert list(line.x) == [1.0, 4.0, 15.0]
         assert line.y[0] <= line.y[-1]
@@ -80,8 +82,11 @@ def lost_by(results: Results, protocol: str, copies: str, figure: str) -> float:
 def test_what_one_lost_message_does(carried_out: Carried) -> None:
     results = carried_out("vector").results
     for copies, lost in (("one", 1), ("all", 9)):
-        never = {protocol: lost_by(results, protocol, copies, "undelivered") for protocol in LOSING}
-        gone = {protocol: lost_by(results, protocol, copies, "lost") for protocol in LOSING}
+        never = {
+            protocol: lost_by(results, protocol, copies, "undelivered")
+            for protocol in LOSS_PROTOCOLS
+        }
+        gone = {protocol: lost_by(results, protocol, copies, "lost") for protocol in LOSS_PROTOCOLS}
         del gone["hierarchical"]  # whose external peer sends to fewer
         assert set(gone.values()) == {lost}
         assert never["unordered"] == lost
@@ -95,7 +100,7 @@ def test_what_one_lost_message_does(carried_out: Carried) -> None:
 
 def test_losses_break_no_promise(carried_out: Carried) -> None:
     results = carried_out("vector").results
-    assert not sum(results.values("violations", kind="loss"))
+    assert not sum(results.values("promise_violations", kind="loss"))
 
 
 def test_nothing_else_is_lost() -> None:
@@ -104,7 +109,7 @@ def test_nothing_else_is_lost() -> None:
         for r in STUDY.runs(True)
         if r.kind == "loss" and r.parameters == {"protocol": "bss", "copies": "one"}
     )
-    given = run.load_scenario()
+    given = run.load_config()
     (cut,) = given.links.partitions
     assert cut.lost
     assert cut.start_s >= 1
@@ -114,4 +119,4 @@ def test_nothing_else_is_lost() -> None:
 
 def test_every_protocol_that_loses_has_its_lines(carried_out: Carried) -> None:
     table = carried_out("vector").findings.sections[-1].table
-    assert sorted(line[1] for line in table) == sorted((*LOSING, *LOSING))
+    assert sorted(line[1] for line in table) == sorted((*LOSS_PROTOCOLS, *LOSS_PROTOCOLS))

@@ -13,8 +13,8 @@ from antecede.errors import ScenarioError
 from antecede.lab.report.model import Findings, Plot, Row, Section
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Figures, Study
-from antecede.lab.simulate.random_streams import Stream, key, units
+from antecede.lab.reproductions.framework.study import Metrics, Study
+from antecede.lab.simulate.random_streams import Stream, draw_unit_array, make_key
 
 STEPS = (10, 1_000, 100_000)
 SEEDS = (1, 2, 3)
@@ -32,14 +32,14 @@ def runs(quick: bool) -> list[Run]:
     return sums(seeds=SEEDS[:1] if quick else SEEDS)
 
 
-def execute(run: Run) -> Figures:
+def execute(run: Run) -> Metrics:
     if run.kind != "sum":
         return _special(run)
-    drawn = units(key(run.seed, Stream.SAMPLE), range(run.parameters["steps"]))  # type: ignore[arg-type]
+    drawn = draw_unit_array(make_key(run.seed, Stream.SAMPLE), range(run.parameters["steps"]))  # type: ignore[arg-type]
     return {"sum": float(drawn.sum()), "third": 1 / 3 + run.seed, "first": drawn[:3]}
 
 
-def _special(run: Run) -> Figures:
+def _special(run: Run) -> Metrics:
     if run.kind == "gate":  # leaves a mark, then waits until the test opens
         folder = Path(run.parameters["folder"])
         with (folder / "executed").open("a") as log:

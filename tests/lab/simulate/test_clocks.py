@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.lab.simulate.clocks import MemberClocks, bounds_of
+from antecede.lab.simulate.clocks import MemberClocks, compute_bounds
 from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Special
 from antecede.lab.simulate.delays import US, Delay
-from antecede.lab.simulate.network import channels
+from antecede.lab.simulate.network import make_channels
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh, PubSub
 from tests.lab.simulate.scenes import scenario_of
@@ -23,35 +23,33 @@ def test_a_clock_stays_within_its_accuracy_and_never_goes_back(
     seed: int, times: list[int], clocks: Clocks
 ) -> None:
     made = MemberClocks(clocks, seed)
-    shown = [made.reading_us(3, at) for at in sorted(times)]
+    shown = [made.read_us(3, at) for at in sorted(times)]
     assert shown == sorted(shown)
     for at, reading in zip(sorted(times), shown, strict=True):
         assert abs(reading - made.accuracy_us - at) <= made.accuracy_us
     asked_backwards = MemberClocks(clocks, seed)
-    assert [asked_backwards.reading_us(3, at) for at in sorted(times, reverse=True)] == shown[::-1]
+    assert [asked_backwards.read_us(3, at) for at in sorted(times, reverse=True)] == shown[::-1]
 
 
 def test_clocks_use_what_they_may() -> None:
     made = MemberClocks(DRIFTING, 1)
-    off = [made.reading_us(at, 9 * US) - 9 * US for at in range(300)]
+    off = [made.read_us(at, 9 * US) - 9 * US for at in range(300)]
     assert min(off) < 0.2 * 0.02 * US
     assert max(off) > 0.8 * 0.02 * US
-    rates = [made.reading_us(at, 700_000) - made.reading_us(at, 200_000) for at in range(300)]
+    rates = [made.read_us(at, 700_000) - made.read_us(at, 200_000) for at in range(300)]
     assert 499_000 <= min(rates) < 499_100
     assert 500_900 < max(rates) <= 501_000
 
 
 def test_a_clock_that_is_set_back_stands_still() -> None:
     made = MemberClocks(Clocks(accuracy_s=0.5, drift_ppm=1.0, resync_s=2.0), 1)
-    still = sum(
-        made.reading_us(at, 2 * US) == made.reading_us(at, 2 * US + 1000) for at in range(100)
-    )
+    still = sum(made.read_us(at, 2 * US) == made.read_us(at, 2 * US + 1000) for at in range(100))
     assert 30 < still < 70
 
 
 def test_without_accuracy_clocks_show_true_time() -> None:
-    assert MemberClocks(Clocks(), 1).reading_us(2, 12345) == 12345
-    assert MemberClocks(Clocks(), 1).reading_ns(2, 1_500_000) == 1_500_000_000
+    assert MemberClocks(Clocks(), 1).read_us(2, 12345) == 12345
+    assert MemberClocks(Clocks(), 1).read_ns(2, 1_500_000) == 1_500_000_000
 
 
 LAN = Delay(0.001, 0.016, "uniform")
@@ -69,7 +67,7 @@ PLACES = [
 def test_bounds_hold_on_every_channel(links: Links) -> None:
     topology = PubSub((2, 2), topics=2)
     scenario = scenario_of("tv", topology=topology, links=links, duration_s=10.0)
-    bounds = bounds_of(scenario, channels(topology, links))
+    bounds = compute_bounds(scenario, make_channels(topology, links))
     _, run = run_readable(scenario, 1, record=True)
     took: dict[tuple[int, int], list[int]] = {}
     for one in run.events():
@@ -88,4 +86,4 @@ def test_bounds_hold_on_every_channel(links: Links) -> None:
 
 def test_equal_channels_need_no_list_of_them() -> None:
     scenario = Scenario(Mesh(5))
-    assert bounds_of(scenario, channels(scenario.topology, scenario.links)).homogeneous
+    assert compute_bounds(scenario, make_channels(scenario.topology, scenario.links)).homogeneous

@@ -42,7 +42,7 @@ def test_batches_of_one_run_say_how_far_other_runs_are() -> None:
     for seed in range(10):
         result, run = run_readable(short, seed, True)
         halves = half_widths(result, run, delivery_waits(run))
-        for name in ("wait_ms.mean", "peer.overhead_bytes", "peer.storage_bytes"):
+        for name in ("wait_ms.mean", "peer.control_bytes", "peer.storage_bytes"):
             assert halves[name] > 0
             held += abs(result.figures[name] - long.figures[name]) <= halves[name]
     assert held >= 24  # of 30
@@ -54,7 +54,7 @@ def test_figures_without_batches_have_no_interval() -> None:
     tree = Scenario(Hierarchy((2,), 2), "hierarchical", duration_s=2.0)
     result, run = run_readable(tree, 0, True)
     found = half_widths(result, run, delivery_waits(run))
-    assert "peer.overhead_bytes" not in found
+    assert "peer.control_bytes" not in found
     assert "wait_ms.mean" in found
 
 

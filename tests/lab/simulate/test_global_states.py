@@ -19,7 +19,7 @@ from antecede.lab.simulate.config.file import (
     read_scenario,
     scenario_from,
     scenario_mapping,
-    write_scenario,
+    write_config,
 )
 from antecede.lab.simulate.config.model import Links, Scenario, SnapshotPlan, Workload
 from antecede.lab.simulate.delays import Delay
@@ -79,10 +79,10 @@ def check_whole(scenario: Scenario, seed: int) -> None:
     result, run = recorded(scenario, seed)
     assert len(result.snapshots) == 2
     for one in result.snapshots:
-        assert one.complete
+        assert one.is_complete
         assert not one.waiting
         assert not one.unrecorded
-        assert one.wrong == ()
+        assert one.contradictions == ()
         assert {ends: set(kept) for ends, kept in one.channels.items()} == truth(run, one)
 
 
@@ -119,8 +119,8 @@ def test_chandy_and_lamport_break_where_channels_reorder() -> None:
         result, run = recorded(with_snapshots("idr", CHANDY_LAMPORT, reordering(False)), seed)
         rows = list(events(run))
         for one in result.snapshots:
-            broken += bool(one.wrong)
-            for witness in one.wrong or ():
+            broken += bool(one.contradictions)
+            for witness in one.contradictions or ():
                 if witness.what == UNSENT_RECEIVED:
                     assert (
                         _position(rows, SEND, witness.id, witness.source) > one.cut[witness.source]
@@ -128,7 +128,9 @@ def test_chandy_and_lamport_break_where_channels_reorder() -> None:
                     at = _position(rows, RECEIVE, witness.id, witness.target)
                     assert at <= one.cut[witness.target]
         figures = result.figures
-        assert figures["snapshots.inconsistent"] == sum(bool(one.wrong) for one in result.snapshots)
+        assert figures["snapshots.inconsistent"] == sum(
+            bool(one.contradictions) for one in result.snapshots
+        )
     assert broken >= 6
 
 
@@ -142,7 +144,7 @@ def test_a_lost_message_leaves_lai_and_yang_waiting_for_its_sender() -> None:
     result, run = recorded(scenario, 3)
     assert result.figures["lost"] > 0
     one = result.snapshots[-1]
-    assert not one.complete
+    assert not one.is_complete
     assert one.cut.keys() == {"peer0", "peer1", "peer2", "peer3"}
     there = {(row.id, row.member) for row in events(run) if row.kind == RECEIVE}
     seen, never = dict.fromkeys(one.cut, 0), set()
@@ -162,10 +164,10 @@ def test_a_lost_marker_is_told_and_nothing_is_judged_that_was_not_recorded() -> 
         scenario = with_snapshots("unordered", CHANDY_LAMPORT, reordering(True, loss=0.4))
         for one in recorded(scenario, seed)[0].snapshots:
             if one.unrecorded:
-                assert one.wrong is None
-                assert not one.complete
-            seen |= not one.complete
-            assert one.complete or one.waiting or one.unrecorded
+                assert one.contradictions is None
+                assert not one.is_complete
+            seen |= not one.is_complete
+            assert one.is_complete or one.waiting or one.unrecorded
     assert seen
 
 
@@ -173,7 +175,7 @@ def test_a_run_is_the_same_beside_its_snapshots_where_channels_reorder() -> None
     scenario = with_snapshots("idr", LAI_YANG, reordering(False, loss=0.05, duplicate=0.1))
     beside, alone = (
         simulate(scenario, 5),
-        simulate(replace(scenario, snapshots=None), 5, "readable"),
+        simulate(replace(scenario, snapshots=None), 5, "reference"),
     )
     rest = {k: v for k, v in beside.figures.items() if not k.startswith("snapshots.")}
     lost = alone.figures["lost"]
@@ -184,18 +186,18 @@ def test_a_run_is_the_same_beside_its_snapshots_where_channels_reorder() -> None
 def test_one_member_alone_has_its_snapshot_at_once() -> None:
     scenario = Scenario(Mesh(1), "idr", snapshots=SnapshotPlan(CHANDY_LAMPORT, (1.0,)))
     (one,) = simulate(scenario, 0).snapshots
-    assert (one.begun_s, one.ended_s, one.markers, one.wrong) == (1.0, 1.0, 0, ())
+    assert (one.started_s, one.completed_s, one.markers, one.contradictions) == (1.0, 1.0, 0, ())
 
 
 def test_the_trace_bears_the_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scenario = with_snapshots("idr", CHANDY_LAMPORT, reordering(False))
     result, run = recorded(scenario, 1)
-    one = next(state for state in result.snapshots if state.wrong)
+    one = next(state for state in result.snapshots if state.contradictions)
     table = pa.Table.from_batches([to_batch(list(events(run)))])
     states = States(Causality(table))
     assert states.marked(f"snapshot {one.number}") == one.cut
     verdict = states.cut(one.cut)
-    early = {each.id for each in one.wrong or () if each.what == UNSENT_RECEIVED}
+    early = {each.id for each in one.contradictions or () if each.what == UNSENT_RECEIVED}
     assert {crossing.cause.id for crossing in verdict.proof} == early
     path = tmp_path / "run.parquet"
     write_trace(run, path)
@@ -244,7 +246,7 @@ def test_the_table_is_read_and_written_back(tmp_path: Path) -> None:
     scenario = read_scenario(path)
     assert scenario.snapshots == SnapshotPlan(CHANDY_LAMPORT, (1.0,), (0, 3))
     assert scenario_from(json.loads(json.dumps(scenario_mapping(scenario)))) == scenario
-    write_scenario(scenario, tmp_path / "again.toml")
+    write_config(scenario, tmp_path / "again.toml")
     assert read_scenario(tmp_path / "again.toml") == scenario
 
 
@@ -254,21 +256,25 @@ def test_the_table_is_read_and_written_back(tmp_path: Path) -> None:
         (
             '"chandy-lamport"',
             '"lamport"',
-            "snapshots.algorithm: 'lamport' is none of chandy-lamport",
+            "snapshots.algorithm: unknown algorithm 'lamport'; choose from chandy-lamport",
         ),
-        ("at_s = 1", "at_s = 2", "snapshots.at_s: a snapshot at 2 s; nothing is sent after 2 s"),
-        ("at_s = 1", "at_s = -1", "snapshots.at_s: -1 s; it is 0 or more"),
-        ("at_s = 1", "at_s = [1, 1]", "snapshots.at_s: 1 s behind 1 s; times ascend"),
-        ("at_s = 1", "at_s = []", "snapshots.at_s: a snapshot begins at one time at least"),
+        (
+            "at_s = 1",
+            "at_s = 2",
+            "snapshots.at_s: snapshot at 2 s; expected less than duration_s = 2 s",
+        ),
+        ("at_s = 1", "at_s = -1", "snapshots.at_s: -1 s; expected 0 or more"),
+        ("at_s = 1", "at_s = [1, 1]", "snapshots.at_s: 1 s after 1 s; expected ascending times"),
+        ("at_s = 1", "at_s = []", "snapshots.at_s: empty; expected at least one time"),
         ("at_s = 1", 'at_s = "1 s"', "snapshots.at_s: '1 s' is not a number"),
         ("at_s = 1\n", "", "snapshots.at_s: is missing"),
-        ("[0, 3]", "4", "snapshots.by: nobody has the address 4; they are 0 to 3"),
-        ("[0, 3]", "[0, 0]", "snapshots.by: one address or more begin it, each named once"),
+        ("[0, 3]", "4", "snapshots.by: unknown address 4; choose from 0 to 3"),
+        ("[0, 3]", "[0, 0]", "snapshots.by: expected at least one address, without duplicates"),
         ("by = ", "who = ", "snapshots.who: no such key"),
         (
             'kind = "mesh"\npeers = 4',
             'kind = "hierarchy"\ngroups = [2]\n[protocol]\nname = "hierarchical"',
-            "snapshots: a snapshot needs a channel from every member to every other",
+            "snapshots: a hierarchy has no channels between all members",
         ),
     ],
 )
@@ -282,7 +288,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: str) -
 
 def test_no_compiled_engine_runs_them() -> None:
     scenario = with_snapshots("idr", LAI_YANG, reordering(False))
-    with pytest.raises(ScenarioError, match="snapshots are recorded by the readable engine"):
+    with pytest.raises(ScenarioError, match="only the reference engine records snapshots"):
         simulate(scenario, 0, "compiled")
 
 
@@ -303,9 +309,9 @@ def test_the_command_tells_of_them(tmp_path: Path, capsys: pytest.CaptureFixture
     states = States(Causality(read([str(trace)])))
     assert states.marked("snapshot 1") == one["cut"]
     assert one["consistent"] is False
-    assert one["wrong"]
+    assert one["contradictions"]
     assert one["complete"] is True
-    assert any(each["what"] == UNSENT_RECEIVED for each in one["wrong"])
+    assert any(each["what"] == UNSENT_RECEIVED for each in one["contradictions"])
     assert main(["simulate", str(path), "--seeds", "2"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "2 of 2 snapshots complete" in said

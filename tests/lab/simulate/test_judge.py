@@ -13,7 +13,7 @@ from antecede.lab.simulate.config.model import Links
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.recording import RELEASED, Recording
 from antecede.lab.simulate.outputs.trace import events
-from antecede.lab.simulate.outputs.violations import pasts, violations
+from antecede.lab.simulate.outputs.violations import compute_pasts, find_violations
 from antecede.lab.simulate.reference_engine import run_readable
 from tests.lab.simulate.scenes import scenario_of
 
@@ -51,9 +51,9 @@ def test_the_oracle_finds_the_same(name: str, variant: str) -> None:
     assert all(one.kind != RELEASED for one in run.events())
     for relation in {run.relation, Relation.BY_DELIVERY, Relation.BY_RECEIPT}:
         early = history(run, relation).early(relation.value)
-        found = violations(run, relation)
-        assert found.full
-        assert found.early == len(early)
+        found = find_violations(run, relation)
+        assert found.is_complete
+        assert found.count == len(early)
         assert found.checked == len(run.deliveries())
         if found.witness is not None:
             first = found.witness
@@ -63,17 +63,17 @@ def test_the_oracle_finds_the_same(name: str, variant: str) -> None:
 
 def test_what_comes_early_is_found_without_the_protocol() -> None:
     run = recorded("unordered", duration_s=4.0)
-    assert violations(run).early == 0
-    assert violations(run, Relation.BY_DELIVERY).early > 20
+    assert find_violations(run).count == 0
+    assert find_violations(run, Relation.BY_DELIVERY).count > 20
 
 
 def test_a_sample_finds_a_part_and_nothing_else() -> None:
     run = recorded("unordered", duration_s=60.0)
-    whole = violations(run, Relation.BY_DELIVERY)
-    part = violations(run, Relation.BY_DELIVERY, most=1000)
-    assert not part.full
+    whole = find_violations(run, Relation.BY_DELIVERY)
+    part = find_violations(run, Relation.BY_DELIVERY, max_messages=1000)
+    assert not part.is_complete
     assert len(run.sender) > 1000
-    assert 0 < part.early < whole.early
+    assert 0 < part.count < whole.count
     assert part.checked == whole.checked
 
 
@@ -81,7 +81,7 @@ def test_a_sample_finds_a_part_and_nothing_else() -> None:
 def test_immediate_dependencies_by_masks_and_by_clocks(name: str) -> None:
     run = recorded(name)
     relation = Relation.BY_DELIVERY if run.relation is Relation.NONE else run.relation
-    found = pasts(run, relation)
+    found = compute_pasts(run, relation)
     rows = [row for row in events(run) if row.kind == "send"]
     by_name = {row.id: row.parents for row in rows}
     for message, immediate in enumerate(found.immediate):

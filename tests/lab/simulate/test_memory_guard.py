@@ -18,7 +18,7 @@ from antecede.lab.simulate.compiled.mesh.engine import bytes_mesh
 from antecede.lab.simulate.config.model import Scenario, Workload
 from antecede.lab.simulate.memory_guard import (
     check_memory,
-    compiled_bytes,
+    estimate_compiled_bytes,
     free_bytes,
     within_memory,
 )
@@ -86,7 +86,7 @@ with within_memory({scenario}, free=64 << 20, loosen={loosen}, reached=reached):
 )  # fmt: skip
 def test_a_run_ends_before_it_takes_more_than_is_free(scenario: str, says: str) -> None:
     ended = run(scenario)
-    assert re.search(rf"InputError: this run took all of the 64 MiB .*{says}", ended.stderr, re.M)
+    assert re.search(rf"InputError: this run used all 64 MiB .*{says}", ended.stderr, re.M)
 
 
 @pytest.mark.slow
@@ -124,11 +124,11 @@ def test_a_compiled_run_needs_what_its_engine_asks_for(
     scenario: Scenario, exact: Callable[[Scenario, int], int]
 ) -> None:
     need = exact(scenario, 0)
-    assert compiled_bytes(scenario, seed=3) == exact(scenario, 3)
+    assert estimate_compiled_bytes(scenario, seed=3) == exact(scenario, 3)
     check_memory(scenario, free=need)
-    with pytest.raises(InputError, match=r"would need .* and .* are free. Lower run\.duration_s"):
+    with pytest.raises(InputError, match=r"needs .*, but .* are free; lower run\.duration_s"):
         check_memory(scenario, free=need - 1)
-    assert compiled_bytes(scenario, READABLE) is None
+    assert estimate_compiled_bytes(scenario, READABLE) is None
     check_memory(scenario, READABLE, free=0)  # nothing is known beforehand
 
 

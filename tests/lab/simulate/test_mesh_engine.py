@@ -20,8 +20,8 @@ from antecede.lab.simulate.compiled.mesh.engine import (
     run_mesh,
 )
 from antecede.lab.simulate.config.model import Links, Partition, Scenario, Special, Workload
-from antecede.lab.simulate.delays import KINDS, Delay
-from antecede.lab.simulate.outputs.result import EVERYTHING, JUDGED, NOTHING
+from antecede.lab.simulate.delays import DISTRIBUTIONS, Delay
+from antecede.lab.simulate.outputs.result import EVERYTHING, NOTHING, VIOLATION_METRICS
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import Hierarchy, Mesh
@@ -48,7 +48,7 @@ def scenario(seed: int) -> Scenario:
 
 def _delay(rng: random.Random) -> Delay:
     low = rng.choice((0.0, 0.001, 0.05))
-    kind = rng.choice(KINDS)
+    kind = rng.choice(DISTRIBUTIONS)
     if kind == "lognormal":
         return Delay(low + 0.001, low + 0.05, kind)
     return Delay(low, low if kind == "constant" else low + rng.choice((0.0001, 0.05, 0.2)), kind)
@@ -78,9 +78,9 @@ def assert_same(given: Scenario, seed: int) -> None:
     assert [
         (now, at, message) for at, message, now in found.deliveries.tolist()
     ] == run.deliveries()
-    sizes = np.column_stack((found.control_bytes, found.encoded_bytes))
+    sizes = np.column_stack((found.control_bytes, found.wire_bytes))
     if given.topology.size > 1:  # who is alone transmits nothing
-        sent = [(one.message, one.control_bytes, one.encoded_bytes) for one in run.transmissions]
+        sent = [(one.message, one.control_bytes, one.wire_bytes) for one in run.transmissions]
         assert [(m, *row) for m, row in enumerate(sizes.tolist())] == sent
     assert set(found.result.series) == set(result.series)
     for name, values in result.series.items():
@@ -124,10 +124,10 @@ def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str
     given = Scenario(Mesh(8), *pair, links=links, duration_s=2.0)
     result = run_readable(given, 3)
     found = run_mesh(given, 3)
-    for name in JUDGED:
+    for name in VIOLATION_METRICS:
         assert found.figures[name] == result.figures[name], name
-    assert found.figures["early.by_receipt"] > 0
-    assert (found.figures["early.by_delivery"] > 0) is (pair[0] == "fifo")
+    assert found.figures["violations.by_receipt"] > 0
+    assert (found.figures["violations.by_delivery"] > 0) is (pair[0] == "fifo")
 
 
 @pytest.mark.few(2)
@@ -140,23 +140,25 @@ def test_the_judge_counts_the_same_if_pasts_fill_the_ring(
     workload = Workload("random", messages=messages)
     given = Scenario(Mesh(3), *pair, links=links, workload=workload, duration_s=0.9, sample_s=0.5)
     expected, found = run_readable(given, 1), run_mesh(given, 1)
-    for name in JUDGED:
+    for name in VIOLATION_METRICS:
         assert found.figures[name] == expected.figures[name], name
 
 
 def test_a_large_mesh_is_judged() -> None:
     given = Scenario(Mesh(260), "fifo", links=Links(Delay(0.0, 0.05)), duration_s=0.02)
     expected, found = run_readable(given, 0).figures, run_mesh(given, 0).figures
-    assert [found[name] for name in JUDGED] == [expected[name] for name in JUDGED]
-    assert found["early.by_delivery"] > 0
+    assert [found[name] for name in VIOLATION_METRICS] == [
+        expected[name] for name in VIOLATION_METRICS
+    ]
+    assert found["violations.by_delivery"] > 0
 
 
 def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() -> None:
     given = Scenario(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
-    s = engine.prepared(given, 0)._replace(longest=np.uint64(1))
+    s = engine.prepare(given, 0)._replace(longest_us=np.uint64(1))
     loop.run(s)
-    with pytest.raises(ScenarioError, match="Use --engine readable"):
-        engine._result(given, 0, s, EVERYTHING)
+    with pytest.raises(ScenarioError, match="Use --engine reference"):
+        engine._make_result(given, 0, s, EVERYTHING)
 
 
 def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequence[int]) -> int:
@@ -185,10 +187,10 @@ def test_no_delivery_before_a_cause(pair: tuple[str, str]) -> None:
     given = Scenario(Mesh(60), *pair, links=Links(Delay(0.0, 0.05)), duration_s=0.4)
     run = record_mesh(given, 3)
     assert run.result.figures["wait_ms.max"] > 0
-    assert early(given, 3, run.deliveries.tolist(), run.log_at.tolist()) == 0
+    assert early(given, 3, run.deliveries.tolist(), run.deliveries_before.tolist()) == 0
     weaker = replace(given, protocol="fifo", variant="")
     loose = record_mesh(weaker, 3)
-    assert early(weaker, 3, loose.deliveries.tolist(), loose.log_at.tolist()) > 100
+    assert early(weaker, 3, loose.deliveries.tolist(), loose.deliveries_before.tolist()) > 100
 
 
 def test_every_exact_protocol_delivers_the_same() -> None:
@@ -196,7 +198,7 @@ def test_every_exact_protocol_delivers_the_same() -> None:
     runs = [record_mesh(replace(base, protocol=p, variant=v), 5) for p, v in CAUSAL]
     for run in runs[1:]:
         assert (run.deliveries == runs[0].deliveries).all()
-    idr, ds = (run.result.figures["peer.overhead_bytes"] for run in runs[:2])
+    idr, ds = (run.result.figures["peer.control_bytes"] for run in runs[:2])
     assert idr < ds
 
 
@@ -229,9 +231,9 @@ def test_memory_of_the_largest_group_of_000() -> None:
 
 
 OF_MEASURE = {
-    "sizes": "peer.overhead_bytes",
-    "encoded": "peer.encoded_bytes",
-    "causes": "violations",
+    "sizes": "peer.control_bytes",
+    "encoded": "peer.wire_bytes",
+    "violations": "promise_violations",
     "storage": "peer.storage_bytes",
 }
 

@@ -22,12 +22,12 @@ def _put(queue, time, cargo):  # type: ignore[no-untyped-def]
 
 @njit
 def _settle(queue):  # type: ignore[no-untyped-def]
-    sim_queue.settle(queue)
+    sim_queue.merge_late(queue)
 
 
 @njit
 def _entry(queue, entry):  # type: ignore[no-untyped-def]
-    return sim_queue.entry_time(queue, entry), sim_queue.entry_cargo(entry)
+    return sim_queue.decode_time(queue, entry), sim_queue.decode_cargo(entry)
 
 
 EVENTS = st.lists(
@@ -39,7 +39,7 @@ EVENTS = st.lists(
 @given(st.lists(st.integers(0, LONGEST_US), min_size=1), EVENTS)
 def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[int]]) -> None:
     total = len(first) + sum(map(len, follow))
-    queue = sim_queue.new_queue(LONGEST_US, total)
+    queue = sim_queue.make_queue(LONGEST_US, total)
     heap: list[tuple[int, int]] = []
     put = 0
     for time in first:
@@ -48,8 +48,8 @@ def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[
         put += 1
     found, expected = [], []
     bucket, done = 0, 0
-    at = queue.at
-    while int(at.left) or heap:
+    at = queue.counters
+    while int(at.unopened) or heap:
         sim_queue.open_bucket(queue, np.uint64(bucket))
         while at.next < at.end:
             time, cargo = _entry(queue, queue.now[at.next])
@@ -69,7 +69,7 @@ def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[
 
 @pytest.mark.slow
 def test_chunks_are_used_again() -> None:
-    queue = sim_queue.new_queue(LONGEST_US, 400)
+    queue = sim_queue.make_queue(LONGEST_US, 400)
     put: dict[int, list[tuple[int, int]]] = {0: []}
     for bucket in range(500):
         for half in (0, 1):  # chunks of two buckets alternate, and are freed in another order
@@ -79,6 +79,6 @@ def test_chunks_are_used_again() -> None:
                     _put(queue, np.uint64(time), np.uint64(k))
                     put.setdefault(bucket + ahead, []).append((time, k))
         sim_queue.open_bucket(queue, np.uint64(bucket))
-        found = [_entry(queue, entry) for entry in queue.now[: int(queue.at.end)]]
+        found = [_entry(queue, entry) for entry in queue.now[: int(queue.counters.end)]]
         assert found == sorted(put.pop(bucket), key=lambda entry: entry[0])
-    assert int(queue.at.fresh) <= len(queue.pool)
+    assert int(queue.counters.fresh) <= len(queue.pool)

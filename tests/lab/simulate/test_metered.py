@@ -9,7 +9,7 @@ import pytest
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.model import Links, Scenario, Workload
 from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.outputs.timestamps import meter_figures, rules_for
+from antecede.lab.simulate.outputs.timestamps import list_rules, meter_figures
 from antecede.lab.simulate.outputs.trace import write_trace
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
@@ -29,20 +29,21 @@ def test_the_trace_of_a_run_says_the_same(tmp_path: Path) -> None:
     for rule in RULES:
         rows = [row for row in table.to_pylist() if row["rule"] == rule]
         assert len(rows) == 5
-        for what in ("causal", "ordered", "false_pairs", "missed_pairs"):
-            assert figures[f"meter.{rule}.{what}"] == sum(row[what] for row in rows)
-    assert figures["meter.timestamp.false_pairs"] > 0
+        keys = ("causal", "ordered", "false_pairs", "missed_pairs")
+        for key, column in zip(keys, ("causal", "ordered", "false_pairs", "missed_pairs"), strict=True):
+            assert figures[f"false_causality.{rule}.{key}"] == sum(row[column] for row in rows)
+    assert figures["false_causality.timestamp.false_pairs"] > 0
 
 
 def test_rules_of_topics_for_topics_alone() -> None:
-    assert not any(name.startswith(("tv", "htbc")) for name in rules_for(Scenario(Mesh(3))))
+    assert not any(name.startswith(("tv", "htbc")) for name in list_rules(Scenario(Mesh(3))))
     scenario = Scenario(
         PubSub((2, 2), 4, 2), "htbc", workload=Workload("random", messages=60, topics=2)
     )
     figures = meter_figures(scenario, 1)
-    assert figures["meter.htbc.missed_pairs"] == 0
-    assert figures["meter.tv-vt.false_pairs"] == 0
-    assert figures["meter.tv.ordered"] >= figures["meter.htbc.ordered"]
+    assert figures["false_causality.htbc.missed_pairs"] == 0
+    assert figures["false_causality.tv-vt.false_pairs"] == 0
+    assert figures["false_causality.tv.ordered"] >= figures["false_causality.htbc.ordered"]
 
 
 def test_hierarchies_have_no_stamps() -> None:

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.outputs.metrics import Entropy, Sizes, Stored, sample_times, wait_figures
+from antecede.lab.simulate.outputs.metrics import (
+    MessageSizes,
+    StorageSamples,
+    VectorEntropy,
+    list_sample_times,
+    wait_figures,
+)
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh
@@ -32,34 +38,34 @@ def test_parts_are_the_ceil_p_n_th_smallest() -> None:
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=30))
 def test_mean_and_deviation_are_exact(values: list[int]) -> None:
-    sizes = Sizes()
+    sizes = MessageSizes()
     for value in values:
         sizes.add(value, value + 1)
-    found = sizes.figures("peer")
+    found = sizes.compute_metrics("peer")
     mean = sum(values) / len(values)
-    assert found["peer.overhead_bytes"] == mean
-    assert found["peer.encoded_bytes"] == sum(value + 1 for value in values) / len(values)
+    assert found["peer.control_bytes"] == mean
+    assert found["peer.wire_bytes"] == sum(value + 1 for value in values) / len(values)
     spread = math.fsum((value - mean) ** 2 for value in values) / len(values)
-    assert found["peer.overhead_bytes_sd"] == pytest.approx(math.sqrt(spread), abs=1e-6)
+    assert found["peer.control_bytes_sd"] == pytest.approx(math.sqrt(spread), abs=1e-6)
 
 
 def test_entropy_of_a_bit_vector() -> None:
-    entropy = Entropy()
+    entropy = VectorEntropy()
     entropy.add(0b1001)  # one of (4 over 2) = 6
     entropy.add(0b1)
-    assert entropy.mean() == math.log2(6) / 8 / 2
+    assert entropy.compute_mean() == math.log2(6) / 8 / 2
 
 
 def test_the_largest_is_of_one_member() -> None:
-    stored = Stored()
+    stored = StorageSamples()
     stored.add([1, 9])
     stored.add([4, 4])
-    assert (stored.mean, stored.most, stored.series) == (4.5, 9, [5.0, 4.0])
+    assert (stored.mean, stored.maximum, stored.series) == (4.5, 9, [5.0, 4.0])
 
 
 def test_samples_lie_before_the_end() -> None:
     scenario = Scenario(Mesh(2), warm_s=2e-6, sample_s=4e-6, duration_s=10e-6)
-    assert list(sample_times(scenario)) == [2, 6]
+    assert list(list_sample_times(scenario)) == [2, 6]
 
 
 @pytest.mark.parametrize("protocol", ["idr", "hierarchical"])
@@ -76,5 +82,5 @@ def test_means_count_what_was_sent_after_the_warm_up(protocol: str) -> None:
     assert wait_figures(waits).items() <= result.figures.items()
     assert 0 < len(waits) < len(run.deliveries()) / 2
     if protocol == "hierarchical":
-        name = "idr.overhead_bytes"
+        name = "idr.control_bytes"
         assert run_readable(early, 2).figures[name] < result.figures[name]

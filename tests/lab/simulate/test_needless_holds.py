@@ -91,7 +91,7 @@ def test_exact_causal_protocols_are_never_early_and_never_wait_unnecessarily(nam
     _, run = run_readable(scenario, 1, True)
     seen = wait_counts(run)
     assert seen is not None
-    assert (seen.early, seen.unnecessary, seen.unnecessary_us) == (0, 0, 0)
+    assert (seen.violations, seen.unnecessary, seen.needless_us) == (0, 0, 0)
     assert seen.held > 0
 
 
@@ -99,7 +99,7 @@ def test_weaker_orders_are_early_and_stronger_ones_wait_unnecessarily() -> None:
     seen = {}
     for name in ("unordered", "fifo", "bss", "linear"):
         seen[name] = wait_counts(run_readable(Scenario(Mesh(6), name, duration_s=2.0), 1, True)[1])
-    early = {name: one.early for name, one in seen.items() if one is not None}
+    early = {name: one.violations for name, one in seen.items() if one is not None}
     waits = {name: one.unnecessary for name, one in seen.items() if one is not None}
     assert early["unordered"] > early["fifo"] > early["bss"] == early["linear"] == 0
     assert waits["linear"] > waits["bss"] == waits["fifo"] == waits["unordered"] == 0
@@ -123,16 +123,16 @@ def test_by_hand() -> None:
         (50, ARRIVED, 2, 2),
         (51, DELIVERED, 2, 2),
     ):
-        run.note(time_us, kind, member, message)
+        run.record(time_us, kind, member, message)
     assert wait_counts(run) == WaitCounts(
-        checked=4, early=1, held=1, unnecessary=1, unnecessary_us=1
+        checked=4, violations=1, held=1, unnecessary=1, needless_us=1
     )
     assert WaitCounts(4, 1, 1, 1, 1).figures() == {
         "causal.checked": 4,
-        "causal.early": 1,
+        "causal.violations": 1,
         "causal.held": 1,
-        "causal.unnecessary": 1,
-        "causal.unnecessary_ms": 0.001,
+        "causal.needless_holds": 1,
+        "causal.needless_hold_ms": 0.001,
     }
 
 

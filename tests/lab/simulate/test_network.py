@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from antecede.lab.simulate.config.model import Links, Scenario, Special
 from antecede.lab.simulate.delays import US, Delay, pick
-from antecede.lab.simulate.network import Intake, Network, channels
-from antecede.lab.simulate.random_streams import Stream, draw, key
+from antecede.lab.simulate.network import Network, ReceiveQueue, make_channels
+from antecede.lab.simulate.random_streams import Stream, draw, make_key
 from antecede.lab.simulate.topology import Hierarchy, Mesh
 
 SLOW, FAST, NEAR = Delay(0.2, 0.4), Delay(0.0, 0.05), Delay(0.001, 0.002, "uniform")
@@ -14,25 +14,25 @@ SLOW, FAST, NEAR = Delay(0.2, 0.4), Delay(0.0, 0.05), Delay(0.001, 0.002, "unifo
 def test_a_delay_is_drawn_by_message_and_channel() -> None:
     scenario = Scenario(Mesh(5))
     table = scenario.links.delay.quantiles()
-    copies = Network(scenario, 9).message(17, 1000, 2, [0, 1, 3, 4])
+    copies = Network(scenario, 9).send_message(17, 1000, 2, [0, 1, 3, 4])
     for copy in copies:
-        word = draw(key(9, Stream.DELAY), 17, 2 * 5 + copy.target)
+        word = draw(make_key(9, Stream.DELAY), 17, 2 * 5 + copy.target)
         assert copy.arrival_us == 1000 + pick(table, word)
-    alone = Network(scenario, 9).message(17, 1000, 2, [3])
+    alone = Network(scenario, 9).send_message(17, 1000, 2, [3])
     assert alone == [copies[2]]
 
 
 def test_notes_are_drawn_by_their_count() -> None:
     scenario = Scenario(Mesh(3))
-    (copy,) = Network(scenario, 9).note(4, 0, 1, [2])
-    word = draw(key(9, Stream.NOTE_DELAY), 4, 1 * 3 + 2)
+    (copy,) = Network(scenario, 9).send_control(4, 0, 1, [2])
+    word = draw(make_key(9, Stream.CONTROL_DELAY), 4, 1 * 3 + 2)
     assert copy.arrival_us == pick(scenario.links.delay.quantiles(), word)
 
 
 def test_loss_and_duplicates_are_drawn_by_message_and_channel() -> None:
     scenario = Scenario(Mesh(40), links=Links(SLOW, loss=0.3, duplicate=0.2))
     network = Network(scenario, 2)
-    copies = network.message(0, 0, 0, list(range(1, 40)))
+    copies = network.send_message(0, 0, 0, list(range(1, 40)))
     assert [copy.target for copy in copies] == sorted(copy.target for copy in copies)
     assert len(copies) == 39 - network.lost + network.duplicates
     assert 0 < network.lost < 20
@@ -50,7 +50,7 @@ def test_the_first_special_delay_that_matches_holds() -> None:
         Special("group:0", "super", FAST),
         Special("any", "external", SLOW),
     )
-    of = channels(topology, Links(Delay(0.1, 0.1, "constant"), special=special))
+    of = make_channels(topology, Links(Delay(0.1, 0.1, "constant"), special=special))
     bounds = {
         name: tuple(int(us) for us in (delay.quantiles()[0], delay.quantiles()[-1]))
         for name, delay in (("near", NEAR), ("fast", FAST), ("slow", SLOW))
@@ -63,13 +63,13 @@ def test_the_first_special_delay_that_matches_holds() -> None:
 
 def test_a_matrix_is_added_and_asymmetric() -> None:
     matrix = ((0.0, 0.01, 0.02), (0.03, 0.0, 0.04), (0.05, 0.06, 0.0))
-    of = channels(Mesh(5), Links(Delay(0.001, 0.001, "constant"), matrix=matrix))
+    of = make_channels(Mesh(5), Links(Delay(0.001, 0.001, "constant"), matrix=matrix))
     assert of.bounds_us(0, 1)[0] == 11_000
     assert of.bounds_us(1, 0)[0] == 31_000
     assert of.bounds_us(4, 2)[0] == of.bounds_us(1, 2)[0] == 41_000
     assert of.bounds_us(0, 3)[0] == 1_000
     network = Network(Scenario(Mesh(5), links=Links(NEAR, matrix=matrix)), 1)
-    for copy in network.message(0, 0, 1, [0, 2, 3, 4]):
+    for copy in network.send_message(0, 0, 1, [0, 2, 3, 4]):
         low, high = network.channels.bounds_us(1, copy.target)
         assert low <= copy.arrival_us <= high
 
@@ -83,24 +83,24 @@ def test_fifo_counts_what_was_put_on_the_channel_last() -> None:
     newest = 0
     for message in range(50):
         (copy,), (drawn,) = (
-            one.message(message, message * 1000, 0, [1]) for one in (network, free)
+            one.send_message(message, message * 1000, 0, [1]) for one in (network, free)
         )
         newest = max(newest, drawn.arrival_us)
         assert copy.arrival_us == newest
 
 
 def test_a_buffer_has_room_and_takes_time() -> None:
-    intake = Intake(Links(buffer=2, service_s=0.001), 2)
-    assert intake.take(0, 0) == 1000
-    assert intake.take(100, 0) == 2000
-    assert intake.take(200, 0) is None
-    assert intake.take(200, 1) == 1200
-    assert intake.take(1000, 0) == 3000  # the first has just left
-    assert intake.take(9000, 0) == 10000
-    assert Intake(Links(service_s=0.0, buffer=1), 1).take(5, 0) == 5
+    intake = ReceiveQueue(Links(buffer=2, service_s=0.001), 2)
+    assert intake.accept(0, 0) == 1000
+    assert intake.accept(100, 0) == 2000
+    assert intake.accept(200, 0) is None
+    assert intake.accept(200, 1) == 1200
+    assert intake.accept(1000, 0) == 3000  # the first has just left
+    assert intake.accept(9000, 0) == 10000
+    assert ReceiveQueue(Links(service_s=0.0, buffer=1), 1).accept(5, 0) == 5
 
 
 def test_copies_depart_in_microseconds() -> None:
     scenario = Scenario(Mesh(2), links=Links(Delay(0.25, 0.25, "constant")))
-    (copy,) = Network(scenario, 1).message(0, 7, 0, [1])
+    (copy,) = Network(scenario, 1).send_message(0, 7, 0, [1])
     assert copy.arrival_us == 7 + US // 4

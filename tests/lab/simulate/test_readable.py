@@ -1,4 +1,4 @@
-"""The readable engine: every protocol runs, nothing comes too early, the same run every time."""
+"""The reference engine: every protocol runs, nothing comes too early, the same run every time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from antecede.lab.simulate.config.compatibility import topologies_of
 from antecede.lab.simulate.config.model import Links, Partition, Scenario, Workload
 from antecede.lab.simulate.delays import US, Delay
 from antecede.lab.simulate.outputs.counters import IdrBaseline
-from antecede.lab.simulate.outputs.violations import judged, violations
+from antecede.lab.simulate.outputs.violations import check_recording, find_violations
 from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.schedule import talking
+from antecede.lab.simulate.schedule import list_active_senders
 from antecede.lab.simulate.topology import Hierarchy, Mesh
 from tests.lab.simulate.scenes import TALK, TOPOLOGIES, scenario_of
 
@@ -37,7 +37,7 @@ def test_every_protocol_keeps_its_promise(name: str, variant: str) -> None:
     result, run = run_readable(scenario, 3, record=True)
     figures = result.figures
     assert figures["sent"] == len(run.sender) > 20
-    assert figures["violations"] == 0
+    assert figures["promise_violations"] == 0
     owed = sum(len(run.receivers(message)) for message in range(len(run.sender)))
     if run.relation is Relation.TOTAL:  # a sender has its own in their turn
         owed += len(run.sender)
@@ -76,11 +76,11 @@ def test_clocks_too_far_off_for_physical_time() -> None:
 
 
 DEFECTS = [
-    ("hierarchical", "listing6", "violations"),
-    ("hierarchical", "listing12", "violations"),
-    ("sb", "algorithm-1", "violations"),
-    ("ses", "as-published", "violations"),
-    ("linear", "equal-times", "violations"),
+    ("hierarchical", "listing6", "promise_violations"),
+    ("hierarchical", "listing12", "promise_violations"),
+    ("sb", "algorithm-1", "promise_violations"),
+    ("ses", "as-published", "promise_violations"),
+    ("linear", "equal-times", "promise_violations"),
     ("bss", "as-published", "held_at_end"),
     ("linear", "dseq", "held_at_end"),
 ]
@@ -98,11 +98,11 @@ def test_a_published_defect_is_seen(name: str, variant: str, figure: str) -> Non
 
 def test_no_order_is_judged_by_what_it_lacks() -> None:
     result, run = run_readable(scenario_of("unordered"), 1, record=True)
-    assert result.figures["violations"] == 0
-    early = result.figures["early.by_delivery"]
-    assert early == violations(run, Relation.BY_DELIVERY).early > 0
+    assert result.figures["promise_violations"] == 0
+    early = result.figures["violations.by_delivery"]
+    assert early == find_violations(run, Relation.BY_DELIVERY).count > 0
     # What had arrived had been delivered here, so the two causalities are one.
-    assert result.figures["early.by_receipt"] == early
+    assert result.figures["violations.by_receipt"] == early
     assert result.figures["wait_ms.max"] == 0
 
 
@@ -110,9 +110,9 @@ def test_causes_that_are_only_looked_for_in_part_are_said_to_be() -> None:
     given = Scenario(Mesh(4), "unordered", duration_s=15.0)
     result, run = run_readable(given, 1, record=True)
     assert not result.caveats
-    _, caveats = judged(run, most=50)
-    assert set(caveats) == {"violations", "early.by_delivery", "early.by_receipt"}
-    assert "were looked for as causes" in caveats["early.by_delivery"]
+    _, caveats = check_recording(run, max_messages=50)
+    assert set(caveats) == {"promise_violations", "violations.by_delivery", "violations.by_receipt"}
+    assert "were checked as causes" in caveats["violations.by_delivery"]
 
 
 # -- what is counted --------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_figures_of_two_peers_by_hand() -> None:
     assert (figures["sent"], figures["arrivals"], figures["deliveries"]) == (2, 2, 2)
     assert figures["wait_ms.max"] == figures["held.mean"] == 0
     sizes = [one.control_bytes for one in run.transmissions]
-    assert figures["peer.overhead_bytes"] == sum(sizes) / 2
+    assert figures["peer.control_bytes"] == sum(sizes) / 2
     assert result.series["time_s"] == [0.0, 0.5]
     times = [(one.time_us, one.kind) for one in run.events()]
     sent = [time_us for time_us, kind in times if kind == 0]
@@ -142,8 +142,8 @@ def test_only_messages_after_the_warm_up_count() -> None:
     assert list(run.events()) == list(again.events())
     sizes = [one.control_bytes for one in run.transmissions]
     counted = [one.control_bytes for one in run.transmissions if one.time_us >= US]
-    assert whole.figures["peer.overhead_bytes"] == sum(sizes) / len(sizes)
-    assert part.figures["peer.overhead_bytes"] == sum(counted) / len(counted)
+    assert whole.figures["peer.control_bytes"] == sum(sizes) / len(sizes)
+    assert part.figures["peer.control_bytes"] == sum(counted) / len(counted)
     assert part.series["time_s"][0] == 1.0
 
 
@@ -159,11 +159,11 @@ def test_bytes_of_a_hierarchy_are_counted_where_000_counts_them() -> None:
         elif source != "internal":
             outside.append(one.control_bytes)
     figures = result.figures
-    assert figures["internal.overhead_bytes"] == sum(inside) / len(inside)
-    assert figures["external.overhead_bytes"] == sum(outside) / len(outside)
+    assert figures["internal.control_bytes"] == sum(inside) / len(inside)
+    assert figures["external.control_bytes"] == sum(outside) / len(outside)
     assert len(inside) == 2 * figures["sent"]
     assert len(outside) == figures["sent"]
-    assert figures["internal.entropy_bytes"] <= figures["internal.encoded_bytes"]
+    assert figures["internal.entropy_bytes"] <= figures["internal.wire_bytes"]
     assert figures["tt.max"] > 0
 
 
@@ -180,16 +180,16 @@ def test_the_idr_shadow_is_idr() -> None:
     shadow = IdrBaseline(range(6))
     for _, kind, member, message in run.events():
         if kind == 0:
-            shadow.sent_by(member, message, True)
+            shadow.on_send(member, message, True)
         elif kind == 2:
-            shadow.delivered_at(member, message)
-    found = shadow.sizes.figures("peer")
+            shadow.on_deliver(member, message)
+    found = shadow.sizes.compute_metrics("peer")
     assert found == {name: result.figures[name] for name in found}
 
 
 def test_passive_peers_are_taken_from_every_role_in_proportion() -> None:
     topology = Hierarchy((4, 8), 12)
-    speaking = talking(topology, 12).tolist()
+    speaking = list_active_senders(topology, 12).tolist()
     by_role = [
         sum(topology.role(at) == role for at in speaking) for role in ("internal", "external")
     ]
@@ -210,16 +210,16 @@ def test_loss_without_recovery_leaves_messages_held() -> None:
     figures = run_readable(scenario_of("bss", links=LOSSY), 1).figures
     assert figures["lost"] > 0
     assert figures["held_at_end"] > 0
-    assert figures["violations"] == 0
+    assert figures["promise_violations"] == 0
 
 
 @pytest.mark.parametrize(("name", "variant"), RECOVERING)
 def test_loss_with_recovery_leaves_none(name: str, variant: str) -> None:
     figures = run_readable(scenario_of(name, variant=variant, links=LOSSY), 1).figures
     assert figures["lost"] > 0
-    assert figures["notes"] > 0
+    assert figures["control_messages"] > 0
     assert figures["held_at_end"] == figures.get("undelivered", 0) == 0
-    assert figures["violations"] == 0
+    assert figures["promise_violations"] == 0
 
 
 def test_duplicates_are_delivered_once() -> None:
@@ -311,8 +311,8 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
     scenario = scenario_of("unordered")
     figures = run_readable(replace(scenario, protocol=f"{path}:Eager"), 1).figures
     assert figures["deliveries"] == 3 * figures["sent"]
-    assert figures["violations"] > 0
-    assert "peer.overhead_bytes" not in figures
+    assert figures["promise_violations"] > 0
+    assert "peer.control_bytes" not in figures
     with pytest.raises(ScenarioError, match=r"protocol\.name"):
         run_readable(replace(scenario, protocol=f"{path}:Eager", topology=Hierarchy((2,), 1)), 1)
     with pytest.raises(InputError, match="no class or function Lazy"):
@@ -327,4 +327,4 @@ def test_patience_ends_in_a_run_as_it_does_elsewhere(variant: str) -> None:
     figures = run_readable(lossy, 0).figures
     assert figures["lost"] > 0
     assert (figures["held_at_end"] > 0) == (variant == "")
-    assert (figures.get("released", 0) > 0) == (variant == "release")
+    assert (figures.get("delivered_incomplete", 0) > 0) == (variant == "release")

@@ -15,7 +15,7 @@ from antecede.lab.simulate.config.file import read_scenario
 from antecede.lab.simulate.config.model import Scenario, Workload
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.trace import events
-from antecede.lab.simulate.outputs.violations import pasts
+from antecede.lab.simulate.outputs.violations import compute_pasts
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.replay import replay_trace
 from antecede.lab.simulate.topology import Mesh
@@ -73,8 +73,8 @@ def test_what_an_answer_answers_already_is_no_immediate_dependency(tmp_path: Pat
     rows = [("a", "ann", (), 0), ("b", "bob", ("a",), 1), ("c", "cid", ("a", "b"), 2)]
     _, run = run_readable(scenario(written(tmp_path / "tree.parquet", rows)), 1, record=True)
     assert run.parents == [(), (0,), (0, 1)]
-    assert pasts(run).past == [0, 0b001, 0b011]
-    assert pasts(run).immediate == [0, 0b001, 0b010]
+    assert compute_pasts(run).past == [0, 0b001, 0b011]
+    assert compute_pasts(run).immediate == [0, 0b001, 0b010]
 
 
 def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
 def test_a_trace_without_authors(tmp_path: Path) -> None:
     path = written(tmp_path / "bare.parquet", [("a", None, (), 0)])
     with pytest.raises(
-        ScenarioError, match=r"workload\.path: .*bare\.parquet: no message with an author"
+        ScenarioError, match=r"workload\.path: .*bare\.parquet: no message has an author"
     ):
         replay_trace(scenario(path))
     with pytest.raises(ScenarioError, match=r"workload\.path: .*absent\.parquet: no such file"):
@@ -114,7 +114,7 @@ def test_threads_of_a_mailing_list(protocol: str, shared_data: Path) -> None:
     result, run = run_readable(given, 1, record=True)
     assert count > 400 == result.figures["sent"]
     assert result.figures["deliveries"] == 7 * 400
-    assert result.figures["violations"] == 0
+    assert result.figures["promise_violations"] == 0
     assert sum(map(len, run.parents)) > 200
     rows = list(events(run))
     assert History(rows).early(run.relation.value) == []

@@ -32,29 +32,31 @@ def engines(why: str | None) -> object:
 
 def test_readable_when_asked_for() -> None:
     scenario = scenario_of("idr")
-    assert simulate(scenario, 1, "readable") == run_readable(scenario, 1)
+    assert simulate(scenario, 1, "reference") == run_readable(scenario, 1)
 
 
 def test_compiled_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_engine", engines(None))
+    monkeypatch.setattr(run, "_load_engine", engines(None))
     assert simulate(scenario_of("idr"), 7) == Result(scenario_of("idr"), 7, "compiled", {})
-    assert simulate(scenario_of("idr"), 7, "readable").engine == "readable"
+    assert simulate(scenario_of("idr"), 7, "reference").engine == "reference"
 
 
 def test_readable_where_compiled_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_engine", engines("it is too wild"))
-    assert simulate(scenario_of("idr"), 7).engine == "readable"
+    monkeypatch.setattr(run, "_load_engine", engines("it is too wild"))
+    assert simulate(scenario_of("idr"), 7).engine == "reference"
     with pytest.raises(ScenarioError, match=r"engine: .*mesh: it is too wild; hierarchy: it is"):
         simulate(scenario_of("idr"), 7, "compiled")
 
 
 def test_replays_are_never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_engine", engines(None))
+    monkeypatch.setattr(run, "_load_engine", engines(None))
     scenario = Scenario(Mesh(2), workload=Workload("replay", path="nowhere"))
     with pytest.raises(ScenarioError, match="answers of a replay"):
         simulate(scenario, 1, "compiled")
 
 
 def test_an_engine_that_there_is_not() -> None:
-    with pytest.raises(ScenarioError, match="engine: 'fast' is none of auto, readable, compiled"):
+    with pytest.raises(
+        ScenarioError, match="engine: unknown engine 'fast'; choose from auto, reference, compiled"
+    ):
         simulate(scenario_of("idr"), 1, "fast")

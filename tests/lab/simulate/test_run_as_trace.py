@@ -13,7 +13,7 @@ from antecede.lab.simulate.config.model import Clocks, Links, Scenario
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.recording import Recording
 from antecede.lab.simulate.outputs.trace import NS, events, write_trace
-from antecede.lab.simulate.outputs.violations import judged, pasts, violations
+from antecede.lab.simulate.outputs.violations import check_recording, compute_pasts, find_violations
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh
 from antecede.tables.audit import audit
@@ -26,7 +26,7 @@ NAMES = ("unordered", "fifo", "idr", "hierarchical", "sb", "ses", "linear", "htb
 
 def late(run: Recording) -> set[tuple[int, int]]:
     """Return (member, message) of deliveries after something that the message is a cause of."""
-    past = pasts(run, Relation.BY_DELIVERY).past
+    past = compute_pasts(run, Relation.BY_DELIVERY).past
     known: dict[int, int] = {}
     found = set()
     for _, member, message in run.deliveries():
@@ -53,7 +53,7 @@ def test_audit_agrees(name: str, tmp_path: Path) -> None:
     assert report.details["deliveries"] == figures["deliveries"]
     if relation in (Relation.NONE, Relation.FIFO):
         relation = Relation.BY_DELIVERY
-    past = pasts(run, relation).past
+    past = compute_pasts(run, relation).past
     assert report.ordered_pairs == sum(mask.bit_count() for mask in past)
     assert report.redundant_edges == 0
 
@@ -66,7 +66,7 @@ def test_audit_finds_what_was_delivered_late(name: str, tmp_path: Path) -> None:
     found = audit([tmp_path / "run.parquet"]).details["channels"]["deliveries"]
     assert found["copies"] == result.figures["deliveries"]
     assert found["overtaken_causally"] == len(late(run))
-    early = violations(run, Relation.BY_DELIVERY).early
+    early = find_violations(run, Relation.BY_DELIVERY).count
     assert (early > 0) is (found["model"] != "causal") is (name in ("unordered", "fifo"))
 
 
@@ -91,10 +91,10 @@ def test_the_meter_counts_what_the_judge_counts_where_copies_were_lost(protocol:
     links = Links(Delay(0.0, 0.2), loss=0.1)
     _, run = run_readable(Scenario(Mesh(5), protocol, links=links, duration_s=2.0), 3, True)
     table = pa.Table.from_batches([to_batch(list(events(run)))])
-    figures, _ = judged(run)
+    figures, _ = check_recording(run)
     for relation in ("delivery", "receipt"):
         (found,) = found_in(table, relation, to_everybody=True)
-        assert len(found.table) == figures[f"early.by_{relation}"]
+        assert len(found.table) == figures[f"violations.by_{relation}"]
         assert found.checked == figures["violations.checked"]
         (seen,) = found_in(table, relation)
         assert len(seen.table) <= len(found.table)

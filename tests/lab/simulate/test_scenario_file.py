@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.file import (
+    format_toml,
     read_scenario,
     scenario_from,
     scenario_mapping,
-    toml_text,
-    write_scenario,
+    write_config,
 )
 from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario, Special, Workload
-from antecede.lab.simulate.delays import Delay, delay_words, parse_delay
+from antecede.lab.simulate.delays import Delay, format_delay, parse_delay
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
 from tests.lab.simulate.scenarios import delays, scenarios
 
@@ -143,7 +143,7 @@ def test_the_command_line_may_leave_out_the_unit() -> None:
 
 @given(delays())
 def test_words_of_a_delay_are_read_back(delay: Delay) -> None:
-    again = parse_delay(delay_words(delay))
+    again = parse_delay(format_delay(delay))
     assert again.kind == delay.kind
     assert (again.low_s, again.high_s) == pytest.approx((delay.low_s, delay.high_s), rel=1e-11)
 
@@ -162,7 +162,7 @@ def test_a_written_file_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, scenario: Scenario
 ) -> None:
     path = tmp_path_factory.mktemp("written") / "run.toml"
-    write_scenario(scenario, path)
+    write_config(scenario, path)
     late = [one for one in scenario.links.partitions if one.start_s >= scenario.duration_s]
     again = read_scenario(path)
     cuts = again.links.partitions
@@ -176,7 +176,7 @@ def test_a_written_file_is_read_back(
 
 def test_text_is_escaped_as_toml_wants_it() -> None:
     values = {"odd \x7f\n": {'"quoted"\\': 'a\tb\x7f\x00"\\ü\U0001f600', "list": [[1.5], []]}}
-    assert tomllib.loads(toml_text(values)) == values
+    assert tomllib.loads(format_toml(values)) == values
 
 
 def test_options_that_are_none_have_names_of_their_own(tmp_path: Path) -> None:

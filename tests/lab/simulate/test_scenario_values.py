@@ -10,7 +10,7 @@ import pytest
 
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.file import read_scenario, scenario_from
-from antecede.lab.simulate.config.values import read_values, scenario_using
+from antecede.lab.simulate.config.values import config_with_settings, read_values
 
 MESH: dict[str, Any] = {
     "topology": {"kind": "mesh", "peers": 4},
@@ -41,18 +41,20 @@ def test_a_value_is_set_and_the_rest_stays(key: str, value: Any, seen: Any) -> N
     if key == "protocol":
         del values["protocol"]["options"]
     before = copy.deepcopy(values)
-    assert seen(scenario_using(values, {key: value})[0]) == value
+    assert seen(config_with_settings(values, {key: value})[0]) == value
     assert values == before
 
 
 def test_delays_are_set_as_in_a_file() -> None:
-    scenario, _ = scenario_using(MESH, {"links.delay": "uniform 1-2 s"})
+    scenario, _ = config_with_settings(MESH, {"links.delay": "uniform 1-2 s"})
     assert scenario.links.delay.high_s == 2
-    assert scenario_using(MESH, {"workload.interval.low_s": 0.01, "workload.interval.high_s": 1.0})
+    assert config_with_settings(
+        MESH, {"workload.interval.low_s": 0.01, "workload.interval.high_s": 1.0}
+    )
 
 
 def test_values_that_need_each_other_are_judged_together() -> None:
-    scenario, _ = scenario_using(MESH, {"workload.fanout": 9, "members": 10})
+    scenario, _ = config_with_settings(MESH, {"workload.fanout": 9, "members": 10})
     assert scenario.workload.fanout == 9
 
 
@@ -60,23 +62,23 @@ def test_values_that_need_each_other_are_judged_together() -> None:
     ("key", "value", "says"),
     [
         ("options.heartbeet_s", 1.0, "did you mean heartbeat_s"),
-        ("links.los", 0.1, "links.los: no such key; did you mean loss"),
-        ("lnks.loss", 0.1, "lnks: no such table; did you mean links"),
-        ("links", {}, "is a table"),
-        ("links.loss", 1.5, "links.loss: 1.5 is no probability"),
-        ("links.loss", None, "only options"),
+        ("links.los", 0.1, "links.los: unknown key; did you mean loss"),
+        ("lnks.loss", 0.1, "lnks: unknown table; did you mean links"),
+        ("links", {}, "this is a table"),
+        ("links.loss", 1.5, "links.loss: 1.5; expected a probability"),
+        ("links.loss", None, "only allowed for options"),
         ("links.loss.more", 1, "links.loss"),
-        ("members", 2.5, "topology.peers: 2.5 is not a whole number"),
+        ("members", 2.5, "topology.peers: 2.5; expected an integer"),
         ("workload.rate_hz", 3.0, "a periodic workload has no rate"),
-        ("run.seed", 3, "run.seed: no such key"),
-        ("topology.groups", [3], "topology.groups: no such key"),
+        ("run.seed", 3, "run.seed: unknown key"),
+        ("topology.groups", [3], "topology.groups: unknown key"),
         ("protocol", 3, "NAME/VARIANT"),
-        ("protocol", "nobody", "no protocol is called 'nobody'"),
+        ("protocol", "nobody", "unknown protocol 'nobody'"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_key(key: str, value: Any, says: str) -> None:
     with pytest.raises(ScenarioError, match=says.replace("(", r"\(")) as found:
-        scenario_using(MESH, {key: value}, "run.toml")
+        config_with_settings(MESH, {key: value}, "run.toml")
     assert found.value.path == "run.toml"
 
 
@@ -86,8 +88,8 @@ def test_members_of_a_hierarchy_are_said_to_be_its_groups() -> None:
         "protocol": {"name": "hierarchical"},
     }
     with pytest.raises(ScenarioError, match=r"topology\.groups and topology\.external"):
-        scenario_using(tree, {"members": 9})
-    assert scenario_using(tree, {"topology.groups": "2 x 3"})[0].topology.size == 2 + 6 + 1
+        config_with_settings(tree, {"members": 9})
+    assert config_with_settings(tree, {"topology.groups": "2 x 3"})[0].topology.size == 2 + 6 + 1
 
 
 def test_files_are_looked_for_beside_the_scenario(tmp_path: Path) -> None:
@@ -96,5 +98,5 @@ def test_files_are_looked_for_beside_the_scenario(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
     values = read_values(path)
     assert scenario_from(values, str(path)) == read_scenario(path)
-    found, _ = scenario_using(values, {"protocol": "mine.py:Mine"}, str(path))
+    found, _ = config_with_settings(values, {"protocol": "mine.py:Mine"}, str(path))
     assert found.protocol == str(tmp_path / "mine.py:Mine")

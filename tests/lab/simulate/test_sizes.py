@@ -61,9 +61,9 @@ def test_messages_with_pairs(named: dict[int, int], sender: int, seq: int) -> No
 def test_internal_messages(sender: int, seq: int, other: int, base: int, window: int) -> None:
     dv = trim(base, window)
     down = encode(Downward(sender, seq, other, dv, None))
-    assert sizes.inside_size(sender, seq, other, seq, base, words(window)) == len(down)
+    assert sizes.internal_size(sender, seq, other, seq, base, words(window)) == len(down)
     up = encode(Upward(sender, seq, dv, other, None))
-    assert sizes.inside_size(sender, seq, other, other, base, words(window)) == len(up)
+    assert sizes.internal_size(sender, seq, other, other, base, words(window)) == len(up)
 
 
 @given(

@@ -14,25 +14,25 @@ from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario, Special, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.members import make_members
-from antecede.lab.simulate.outputs.counters import RunMetrics
+from antecede.lab.simulate.outputs.counters import RunCounters
 from antecede.lab.simulate.outputs.timestamps import stamped
 from antecede.lab.simulate.reference_engine import EventLoop
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 from antecede.tables.false_causality.count import count_pairs
 
 
-class Stamping(RunMetrics):
+class Stamping(RunCounters):
     """Keeps every message of the application as it was sent, and who got it when."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given, record=False)
         self.sent_messages: dict[int, Any] = {}
 
-    def transmitted(
-        self, now_us: int, at: int, member: Any, message: Any, number: int, to: Any
+    def on_transmit(
+        self, now_us: int, address: int, member: Any, message: Any, number: int, to: Any
     ) -> None:
         self.sent_messages.setdefault(number, message)
-        super().transmitted(now_us, at, member, message, number, to)
+        super().on_transmit(now_us, address, member, message, number, to)
 
 
 def run_of(scenario: Scenario, seed: int) -> tuple[dict[int, Any], dict[int, list[int]]]:
@@ -40,7 +40,7 @@ def run_of(scenario: Scenario, seed: int) -> tuple[dict[int, Any], dict[int, lis
     made = make_members(scenario, seed)
     metrics = Stamping(scenario, made.members)
     loop = EventLoop(scenario, seed, made, metrics)
-    loop.go()
+    loop.run()
     arrived: dict[int, list[int]] = {at: [] for at in made.members}
     for happening in loop.recording.events():
         if happening.kind == 1:

@@ -10,9 +10,9 @@ import pytest
 
 from antecede.cli import main
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.file import read_scenario, toml_text, write_scenario
+from antecede.lab.simulate.config.file import format_toml, read_scenario, write_config
 from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario
-from antecede.lab.simulate.config.values import scenario_using
+from antecede.lab.simulate.config.values import config_with_settings
 from antecede.lab.simulate.members import make_members
 from antecede.lab.simulate.topology import Mesh
 
@@ -27,9 +27,9 @@ IDLE: tuple[tuple[dict[str, Any], str, str], ...] = (
         "with total_hz",
     ),
     ({"workload": {"kind": "poisson", "interval": "70-90 ms"}}, "workload.interval", "no interval"),
-    ({"links": {"buffer": 3}}, "links.buffer", "takes no time for a copy"),
-    ({"clocks": {"accuracy_s": 0.1, "resync_s": 3.0}}, "clocks.resync_s", "do not drift"),
-    ({"links": {"partitions": [EARLY, LATE]}}, "links.partitions[2]", "nothing is sent after"),
+    ({"links": {"buffer": 3}}, "links.buffer", "without service time"),
+    ({"clocks": {"accuracy_s": 0.1, "resync_s": 3.0}}, "clocks.resync_s", "only drifting clocks"),
+    ({"links": {"partitions": [EARLY, LATE]}}, "links.partitions[2]", "after the last send"),
     (
         {"protocol": {"name": "tv"}, "links": {"partitions": [LATE]},
          "topology": {"kind": "pubsub", "subgroups": [3], "topics": 2}},
@@ -60,7 +60,7 @@ def test_what_does_nothing_is_refused_by_name(
     more: dict[str, Any], key: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.toml"
-    path.write_text(toml_text(values(more)))
+    path.write_text(format_toml(values(more)))
     with pytest.raises(ScenarioError) as raised:
         read_scenario(path)
     assert str(raised.value).startswith(f"{path}: {key}: ")
@@ -72,7 +72,7 @@ def test_what_does_nothing_is_refused_by_name(
 @pytest.mark.parametrize("more", USED)
 def test_what_does_something_is_taken(more: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
-    path.write_text(toml_text(values(more)))
+    path.write_text(format_toml(values(more)))
     read_scenario(path)
 
 
@@ -90,7 +90,7 @@ def test_it_is_left_out_and_said_where_that_is_asked_for(
     more: dict[str, Any], key: str, why: str
 ) -> None:
     before = values(more)
-    scenario, left = scenario_using(before, {"run.sample_s": 0.1})
+    scenario, left = config_with_settings(before, {"run.sample_s": 0.1})
     assert list(left) == [key]
     assert why in left[key]
     assert before == values(more)
@@ -99,17 +99,17 @@ def test_it_is_left_out_and_said_where_that_is_asked_for(
 
 def test_options_are_left_out_by_what_the_protocol_does_with_them() -> None:
     linear = values({"protocol": {"name": "linear", "options": {"heartbeat_s": 0.5}}})
-    scenario, left = scenario_using(linear, {"options.delivery": "null"})
+    scenario, left = config_with_settings(linear, {"options.delivery": "null"})
     assert (scenario.options["heartbeat_s"], left) == (0.5, {})
-    scenario, left = scenario_using(linear, {"options.delivery": "bound"})
+    scenario, left = config_with_settings(linear, {"options.delivery": "bound"})
     assert scenario.options == {"delivery": "bound"}
     assert left == {"protocol.options.heartbeat_s": "no effect without delivery=null or retry_s"}
-    scenario, left = scenario_using(linear, {"protocol": "bss"})
+    scenario, left = config_with_settings(linear, {"protocol": "bss"})
     assert (scenario.options, list(left)) == ({}, ["protocol.options.heartbeat_s"])
-    scenario, left = scenario_using(linear, {"protocol": "linear/no-null-messages"})
+    scenario, left = config_with_settings(linear, {"protocol": "linear/no-null-messages"})
     assert "beside as_published=no-null-messages" in left["protocol.options.heartbeat_s"]
     none = values({"protocol": {"name": "linear", "without": ["retry_s", "heartbeat_s"]}})
-    scenario, left = scenario_using(none, {"protocol": "bss"})
+    scenario, left = config_with_settings(none, {"protocol": "bss"})
     assert (scenario.options, len(left)) == ({}, 2)
 
 
@@ -121,20 +121,20 @@ def test_what_is_set_must_be_used() -> None:
         {"links.partitions": [{**LATE}], "protocol": "bss"},
     ):
         with pytest.raises(ScenarioError):
-            scenario_using(linear, setting)
+            config_with_settings(linear, setting)
 
 
 def test_an_option_may_name_a_member_of_the_run() -> None:
     named = values({"protocol": {"name": "total", "options": {"sequencer": 2}}})
-    assert scenario_using(named, {})[0].options == {"sequencer": 2}
+    assert config_with_settings(named, {})[0].options == {"sequencer": 2}
     with pytest.raises(ScenarioError, match=r"the sequencer 2 is not in the group \(0, 1\)"):
-        scenario_using(named, {"members": 2})
+        config_with_settings(named, {"members": 2})
 
 
 def test_what_is_written_leaves_out_what_does_nothing(tmp_path: Path) -> None:
     links = Links(partitions=(Partition(5.0, 6.0, (0,)),), buffer=3)
     odd = Scenario(Mesh(3), "bss", links=links, clocks=Clocks(1.0, resync_s=3.0))
-    write_scenario(odd, tmp_path / "run.toml")
+    write_config(odd, tmp_path / "run.toml")
     again = read_scenario(tmp_path / "run.toml")
     assert again == Scenario(Mesh(3), "bss", clocks=Clocks(1.0))
 
@@ -157,9 +157,13 @@ def test_options_of_ones_own_are_left_out_likewise(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     protocol = {"name": "mine.py:Mine", "options": {"k": 4}}
     path = str(tmp_path / "run.toml")
-    scenario, left = scenario_using(values({"protocol": protocol}), {"options.deep": True}, path)
+    scenario, left = config_with_settings(
+        values({"protocol": protocol}), {"options.deep": True}, path
+    )
     assert (scenario.options, left) == ({"k": 4, "deep": True}, {})
-    scenario, left = scenario_using(values({"protocol": protocol}), {"options.deep": False}, path)
+    scenario, left = config_with_settings(
+        values({"protocol": protocol}), {"options.deep": False}, path
+    )
     assert scenario.options == {"deep": False}
     assert left == {"protocol.options.k": "no effect without deep"}
 
@@ -176,7 +180,7 @@ def test_a_table_is_an_option_in_a_file_too(
     scenario = read_scenario(path)
     assert scenario.options == {"table": {"a": 1, "b": (2, 3)}}
     assert make_members(scenario, 1).members[0].table == (("a", 1), ("b", (2, 3)))  # type: ignore[attr-defined]
-    write_scenario(scenario, tmp_path / "again.toml")
+    write_config(scenario, tmp_path / "again.toml")
     assert read_scenario(tmp_path / "again.toml") == scenario
     path.write_text(path.read_text().replace("table = {", "k = {"))
     assert main(["simulate", str(path)]) == 2

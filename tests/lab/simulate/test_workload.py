@@ -8,7 +8,7 @@ from dataclasses import replace
 from antecede.lab.simulate.config.model import Scenario, Workload
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh, PubSub
-from antecede.lab.simulate.workload import Traffic, subscriptions, topics_of
+from antecede.lab.simulate.workload import Traffic, draw_subscriptions, list_topics
 from tests.lab.simulate.scenes import TALK, scenario_of
 
 
@@ -16,7 +16,7 @@ def test_addressees_are_others_drawn_evenly() -> None:
     traffic = Traffic(Scenario(Mesh(6), workload=Workload(fanout=2)), 3)
     counted: Counter[int] = Counter()
     for message in range(3000):
-        chosen = traffic.addressees(message, 4)
+        chosen = traffic.choose_addressees(message, 4)
         assert chosen is not None
         assert chosen == tuple(sorted(set(chosen)))
         assert len(chosen) == 2
@@ -28,7 +28,7 @@ def test_addressees_are_others_drawn_evenly() -> None:
 def test_everybody_is_nobody_in_particular() -> None:
     for fanout in (None, 5, 9):
         traffic = Traffic(Scenario(Mesh(6), workload=Workload(fanout=fanout)), 3)
-        assert traffic.addressees(0, 4) is None
+        assert traffic.choose_addressees(0, 4) is None
 
 
 def test_a_message_for_some_goes_to_them_alone() -> None:
@@ -42,10 +42,10 @@ def test_a_message_for_some_goes_to_them_alone() -> None:
 def test_subscriptions_and_publications_have_1_to_so_many_topics() -> None:
     """Nakayama 2017, section 3: h_i and k_i are drawn out of 1 to xt."""
     topology = PubSub((500, 500), topics=12, subscribed=4)
-    names = topics_of(topology)
+    names = list_topics(topology)
     assert names[0] == "t00"
     assert names[-1] == "t11"
-    chosen = subscriptions(topology, 1)
+    chosen = draw_subscriptions(topology, 1)
     sizes = Counter(map(len, chosen))
     assert set(sizes) == {1, 2, 3, 4}
     assert all(200 < count < 300 for count in sizes.values())
@@ -54,14 +54,14 @@ def test_subscriptions_and_publications_have_1_to_so_many_topics() -> None:
     assert all(150 < count < 270 for count in each.values())
     workload = Workload("random", messages=10, topics=3)
     traffic = Traffic(Scenario(topology, "htbc", workload=workload), 1)
-    found = [traffic.publication(message) for message in range(3000)]
+    found = [traffic.choose_topics(message) for message in range(3000)]
     assert Counter(map(len, found)).keys() == {1, 2, 3}
     assert all(list(topics) == sorted(set(topics)) for topics in found)
     assert traffic.subscriptions == chosen
 
 
 def test_everybody_subscribes_to_all_unless_said() -> None:
-    assert subscriptions(PubSub((2,), topics=3), 1) == (frozenset({"t0", "t1", "t2"}),) * 2
+    assert draw_subscriptions(PubSub((2,), topics=3), 1) == (frozenset({"t0", "t1", "t2"}),) * 2
 
 
 def test_answers_are_to_what_was_delivered_lately() -> None:

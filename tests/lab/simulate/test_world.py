@@ -78,8 +78,8 @@ def test_nobody_to_talk_to() -> None:
 def test_nothing_to_say() -> None:
     scenario = Scenario(Mesh(3), workload=Workload("random", messages=0), duration_s=1.0)
     figures = run_readable(scenario, 1).figures
-    assert figures["sent"] == figures["violations"] == 0
-    assert "peer.overhead_bytes" not in figures
+    assert figures["sent"] == figures["promise_violations"] == 0
+    assert "peer.control_bytes" not in figures
 
 
 def test_waiting_for_time_ends() -> None:
@@ -90,7 +90,7 @@ def test_waiting_for_time_ends() -> None:
     figures = run_readable(scenario_of("linear", links=links), 1).figures
     assert figures["held_at_end"] > 0
     assert figures["undelivered"] >= figures["held_at_end"]
-    assert figures["violations"] == 0
+    assert figures["promise_violations"] == 0
 
 
 def test_ticks_deliver_what_has_waited_for_its_time() -> None:
@@ -114,17 +114,17 @@ def test_notes_are_counted_by_transmission(monkeypatch: pytest.MonkeyPatch) -> N
     each.
     """
     counts: list[int] = []
-    put = Network.note
+    put = Network.send_control
 
     def note(self: Network, count: int, now_us: int, source: int, to: Sequence[int]) -> list[Copy]:
         counts.append(count)
         return put(self, count, now_us, source, to)
 
-    monkeypatch.setattr(Network, "note", note)
+    monkeypatch.setattr(Network, "send_control", note)
     links = Links(Delay(0.02, 0.1, "uniform"), loss=0.1)
     figures = run_readable(scenario_of("linear", variant="recovery", links=links), 1).figures
     assert counts == list(range(len(counts)))
-    assert figures["notes"] >= len(counts) > 10
+    assert figures["control_messages"] >= len(counts) > 10
 
 
 def test_the_run_does_not_end_while_copies_are_under_way() -> None:
@@ -133,7 +133,7 @@ def test_the_run_does_not_end_while_copies_are_under_way() -> None:
     scenario = replace(scenario, workload=Workload("random", messages=3))
     for seed in range(5):
         result, run = run_readable(scenario, seed, record=True)
-        again = result.figures.get("notes", 0)
+        again = result.figures.get("control_messages", 0)
         assert result.figures["arrivals"] >= 3 + result.figures["duplicates"]
         assert again or result.figures["arrivals"] == 3 + result.figures["duplicates"]
         assert len(run.deliveries()) == 3

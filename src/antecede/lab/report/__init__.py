@@ -1,4 +1,4 @@
-"""Pages and pictures."""
+"""HTML pages and plots of reproductions."""
 
 from typing import TYPE_CHECKING
 
@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from antecede.lab.report.atomic_files import write_whole
     from antecede.lab.report.drawing import inlined
     from antecede.lab.report.model import (
-        NO_FIGURES,
+        NO_METRICS,
         Claim,
         Findings,
         Plot,
         Row,
         Section,
         Series,
-        checked_findings,
-        filled,
+        check_findings,
+        drop_empty_sections,
     )
     from antecede.lab.report.notebook import curves
     from antecede.lab.report.page import Figure, render
@@ -29,7 +29,8 @@ else:
         {
             "atomic_files": "write_whole",
             "drawing": "inlined",
-            "model": "Claim Findings NO_FIGURES Plot Row Section Series checked_findings filled",
+            "model": "Claim Findings NO_METRICS Plot Row Section Series check_findings "
+            "drop_empty_sections",
             "notebook": "curves",
             "page": "Figure render",
             "pictures": "as_picture",

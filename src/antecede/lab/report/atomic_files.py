@@ -1,4 +1,4 @@
-"""Files of a study's folder that appear whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from antecede.interrupts import terminable
 
 
 def write_whole(path: Path, data: str | bytes) -> Path:
-    """Write a file under another name, then rename it; what was there stays until then.
-
-    Raises InputError, in one line, where it cannot be written, a full disk included.
-    """
+    """Write a file under another name, then rename it. Raises InputError, also for a full disk."""
     draft = path.with_name(f".{path.name}.draft")
     with terminable():
         try:
             draft.write_bytes(data.encode() if isinstance(data, str) else data)
             draft.replace(path)
         except OSError as error:
-            what = f"cannot be written: {error.strerror or error}"
+            what = f"cannot write the file: {error.strerror or error}"
             raise InputError(what, path=str(path)) from error
         finally:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Range, scale and ticks of the axes of a plot; logarithmic axes show zeros."""
+"""Range, scale and ticks of the axes of a plot. Logarithmic axes show zeros."""
 
 from __future__ import annotations
 
@@ -12,44 +12,41 @@ from matplotlib import ticker
 from antecede.lab.report.drawing import number
 from antecede.lab.report.model import Plot
 
-NAMED_TICKS = 9
-"""Largest number of values of x with a tick each on a logarithmic axis."""
+MAX_NAMED_TICKS = 9
+"""Largest number of x values with a tick each on a logarithmic axis."""
 FROM_ZERO = 0.6
-"""An axis begins at zero if the least value is below this part of the greatest."""
-FEW_DECADES = 2.5
-"""Up to this number of decades, 2 and 5 have ticks."""
+"""An axis starts at 0 if minimum / maximum is below this."""
+MAX_DECADES_FOR_2_AND_5 = 2.5
+"""Largest number of decades with ticks at 2 and 5."""
 
 
-def all_x(plot: Plot) -> list[float]:
-    """Return all finite values of x, ours and the paper's, ascending, each once."""
+def collect_x(plot: Plot) -> list[float]:
+    """Return the finite x values of all series and published points, ascending and unique."""
     values = [x for series in plot.series for x in (*series.x, *(x for x, _ in series.paper))]
     return sorted({float(x) for x in values if math.isfinite(x)})
 
 
-def all_y(plot: Plot) -> list[float]:
-    """Return all finite values of y, ours and the paper's."""
+def collect_y(plot: Plot) -> list[float]:
+    """Return the finite y values of all series and published points."""
     values = [y for series in plot.series for y in (*series.y, *(y for _, y in series.paper))]
     return [float(y) for y in values if math.isfinite(y)]
 
 
-def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> None:
-    """Set both axes to hold our points and the paper's, which are drawn later.
-
-    `places`: where each x stands beside bars; None: at x.
-    """
-    x, y = all_x(plot), all_y(plot)
+def set_scales(axes: Any, plot: Plot, positions: Mapping[float, float] | None) -> None:
+    """Set limits, scale and ticks of both axes. `positions`: x value -> position beside bars."""
+    x, y = collect_x(plot), collect_y(plot)
     if not (x and y):
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
     else:
-        ends = (x[0], x[-1]) if places is None else (0.0,)
+        ends = (x[0], x[-1]) if positions is None else (0.0,)
         axes.update_datalim([(at, value) for at in ends for value in (min(y), max(y))])
-    if places is None:
+    if positions is None:
         _scale(axes, "x", x, plot.x_log)
     else:
-        names = {place: number(value) for value, place in places.items()}
+        names = {place: number(value) for value, place in positions.items()}
         axes.xaxis.set_major_locator(ticker.FixedLocator(list(names)))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda at, _: names.get(at, "")))
-        axes.set_xlim(-0.6, len(places) - 0.4)
+        axes.set_xlim(-0.6, len(positions) - 0.4)
     _scale(axes, "y", y, plot.y_log)
 
 
@@ -73,9 +70,9 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
         span = math.log10(high / low)
         if span < 1:
             set_limits(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
-        subs = (1.0,) if span > FEW_DECADES else (1.0, 2.0, 5.0)
+        subs = (1.0,) if span > MAX_DECADES_FOR_2_AND_5 else (1.0, 2.0, 5.0)
         axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=8))
-        if name == "x" and _apart(positive):
+        if name == "x" and _has_room_for_ticks(positive):
             axis.set_major_locator(ticker.FixedLocator(positive))
     else:
         least = 10.0 ** math.floor(math.log10(min(positive)))
@@ -87,8 +84,8 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
     axis.set_major_formatter(ticker.FuncFormatter(number))
 
 
-def _apart(values: Sequence[float]) -> bool:
-    if not 2 <= len(values) <= NAMED_TICKS:
+def _has_room_for_ticks(values: Sequence[float]) -> bool:
+    if not 2 <= len(values) <= MAX_NAMED_TICKS:
         return False
     places = [math.log10(value) for value in values]
     return min(b - a for a, b in pairwise(places)) > 0.1 * (places[-1] - places[0])

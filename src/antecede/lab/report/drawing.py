@@ -1,8 +1,8 @@
-"""Colours and bytes of all pictures of curves.
+"""Colours and output formats of plots.
 
-Matplotlib has no colour schemes. So an SVG is drawn in placeholder colours, which become CSS
-variables of the picture's style sheet, or of its page (`inlined`). Text stays text, in the reader's
-font. The reader's matplotlibrc has no effect.
+An SVG is drawn in placeholder colours, because matplotlib has no colour schemes. They become CSS
+variables of the SVG's style sheet or of its page (`inline_svg`). Text stays text, in the reader's
+font. The user's matplotlibrc has no effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antecede.errors import MissingExtraError
 try:
     import matplotlib as mpl
 except ModuleNotFoundError as error:
-    raise MissingExtraError("a picture of curves", "report") from error
+    raise MissingExtraError("drawing plots", "report") from error
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -39,13 +39,13 @@ LIGHT = dict(zip(_NAMES, _LIGHT.split(), strict=True))
 DARK = dict(zip(_NAMES, _DARK.split(), strict=True))
 COLOURS = 8
 PNG_DPI = 192
-"""Twice the 96 pixels that browsers give an inch."""
+"""Twice the 96 pixels per inch of browsers."""
 _PLACEHOLDERS = {name: f"#{k:02x}{k:02x}{k:02x}" for k, name in enumerate(LIGHT, start=1)}
 _FONTS = 'system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif'
 _TAG = re.compile(r"<[^>]*>")
 
 
-class Inks(NamedTuple):
+class Palette(NamedTuple):
     """Colours of a drawing: placeholders (SVG) or the light scheme (PNG)."""
 
     ink: str
@@ -54,49 +54,49 @@ class Inks(NamedTuple):
     curves: tuple[str, ...]
 
 
-def _inks(colours: dict[str, str]) -> Inks:
+def _make_palette(colours: dict[str, str]) -> Palette:
     ink, faint, line, *curves = colours.values()
-    return Inks(ink, faint, line, tuple(curves))
+    return Palette(ink, faint, line, tuple(curves))
 
 
-SCHEMED = _inks(_PLACEHOLDERS)
-PAPER = _inks(LIGHT)
+SCHEMED = _make_palette(_PLACEHOLDERS)
+LIGHT_PALETTE = _make_palette(LIGHT)
 
 
-def declarations(colours: dict[str, str]) -> str:
-    """Return CSS declarations of the variables that inlined pictures use."""
+def declare_colours(colours: dict[str, str]) -> str:
+    """Return CSS declarations of the colour variables."""
     return ";".join(f"--{name}:{colour}" for name, colour in colours.items())
 
 
 _STYLE = f"""<style>
 text{{font-family:{_FONTS}}}
-:root{{{declarations(LIGHT)}}}
-@media (prefers-color-scheme:dark){{:root{{{declarations(DARK)}}}}}
+:root{{{declare_colours(LIGHT)}}}
+@media (prefers-color-scheme:dark){{:root{{{declare_colours(DARK)}}}}}
 </style>
 """
 
 
 @contextmanager
-def settings(inks: Inks, points: float = 9) -> Iterator[None]:
-    """Set matplotlib to its own defaults and ours, until the end of the block."""
+def settings(palette: Palette, points: float = 9) -> Iterator[None]:
+    """Set matplotlib's defaults and this package's settings for the block."""
     ours: dict[str, Any] = {
         "svg.fonttype": "none",
         "svg.hashsalt": "antecede",
         "text.parse_math": False,
         "font.size": points,
-        "text.color": inks.ink,
-        "axes.edgecolor": inks.faint,
-        "axes.labelcolor": inks.ink,
+        "text.color": palette.ink,
+        "axes.edgecolor": palette.faint,
+        "axes.labelcolor": palette.ink,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "xtick.color": inks.faint,
-        "ytick.color": inks.faint,
-        "xtick.labelcolor": inks.ink,
-        "ytick.labelcolor": inks.ink,
+        "xtick.color": palette.faint,
+        "ytick.color": palette.faint,
+        "xtick.labelcolor": palette.ink,
+        "ytick.labelcolor": palette.ink,
         "hatch.linewidth": 0.7,
     }
     with mpl.rc_context(), warnings.catch_warnings():
-        # Layout measures text in DejaVu Sans; the reader's own font may well have the glyph.
+        # Layout measures text in DejaVu Sans. The reader's font may have the glyph.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         mpl.rcdefaults()
         mpl.rcParams.update(cast("Any", ours))
@@ -104,20 +104,20 @@ def settings(inks: Inks, points: float = 9) -> Iterator[None]:
 
 
 def svg_of(figure: Figure) -> str:
-    """Return a figure drawn in SCHEMED as an SVG file; to be called within `settings`."""
+    """Return the SVG of a figure in PLACEHOLDER_PALETTE. Call within `settings`."""
     FigureCanvasSVG(figure)
     written = io.StringIO()
     figure.savefig(
         written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
     )
     svg = re.sub(r" <metadata>.*?</metadata>\n", "", written.getvalue(), flags=re.DOTALL)
-    head, defs, rest = _TAG.sub(_schemed_tag, svg).partition(" <defs>")
+    head, defs, rest = _TAG.sub(_replace_placeholders, svg).partition(" <defs>")
     body = " ".join(line.strip() for line in f"{defs}{rest}".splitlines())
     return f"{head}{_STYLE}{body.replace('> <', '>' + chr(10) + '<')}\n"
 
 
-def png_of(figure: Figure) -> bytes:
-    """Return a figure drawn in PAPER as a PNG on white; to be called within `settings`."""
+def figure_to_png(figure: Figure) -> bytes:
+    """Return the PNG of a figure in LIGHT_PALETTE, on white. Call within `settings`."""
     FigureCanvasAgg(figure)
     written = io.BytesIO()
     figure.savefig(
@@ -126,8 +126,8 @@ def png_of(figure: Figure) -> bytes:
     return written.getvalue()
 
 
-def described(svg: str, title: str, description: str) -> str:
-    """Return the SVG with words for those who do not see it."""
+def add_description(svg: str, title: str, description: str) -> str:
+    """Return the SVG with title and description for screen readers."""
     words = f"<title>{escape(clean(title))}</title>\n<desc>{escape(clean(description))}</desc>\n"
     start = svg.index("<svg ")
     end = svg.index(">", start) + 1
@@ -135,10 +135,7 @@ def described(svg: str, title: str, description: str) -> str:
 
 
 def inlined(svg: str, prefix: str) -> str:
-    """Return an SVG as a part of an HTML page, with ids of its own and the colours of the page.
-
-    The page declares the variables (`declarations`) and the rules of `PLOT_RULES`.
-    """
+    """Return an SVG for an HTML page with `declare_colours` and `PLOT_RULES`, with unique ids."""
     svg = svg[svg.index("<svg ") :]
     svg = re.sub(r"<style\b.*?</style>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<defs>\s*</defs>\s*", "", svg)
@@ -149,11 +146,10 @@ def inlined(svg: str, prefix: str) -> str:
         text = re.sub(r"url\(#([^)]*)\)", rf"url(#{prefix}-\1)", text)
         return re.sub(r' xlink:href="#([^"]*)"', rf' href="#{prefix}-\1"', text)
 
-    return _labelled(_TAG.sub(own, svg), prefix)
+    return _add_label_references(_TAG.sub(own, svg), prefix)
 
 
-def _labelled(svg: str, prefix: str) -> str:
-    """Refer the picture to its own title and description, where it has them."""
+def _add_label_references(svg: str, prefix: str) -> str:
     for _ in ("width", "height"):
         svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
     if "<title>" not in svg:
@@ -164,22 +160,22 @@ def _labelled(svg: str, prefix: str) -> str:
     return svg.replace("<svg ", named, 1)
 
 
-def rules_of(css: str) -> str:
-    """Return the rules for inlined pictures within elements of a class."""
+def make_css_rules(css: str) -> str:
+    """Return the CSS rules of inlined plots within elements of a class."""
     return f""".{css} text {{ font-family: {_FONTS}; }}
 .{css} * {{ stroke-linejoin: round; stroke-linecap: butt; }}"""
 
 
-PLOT_RULES = rules_of("plot")
+PLOT_RULES = make_css_rules("plot")
 
 
 def clean(text: str) -> str:
-    """Return text without the characters that no XML file may hold."""
+    """Return the text without characters that XML forbids."""
     return re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", "\ufffd", text)
 
 
 def number(value: float, _: int | None = None) -> str:
-    """Return the text of a tick: thousands set apart, millions and more in words."""
+    """Return the text of a tick, with thousands separators and the suffixes M, G and T."""
     for scale, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if abs(value) >= scale:
             return f"{value / scale:,g} {name}".replace("-", "−")
@@ -187,8 +183,7 @@ def number(value: float, _: int | None = None) -> str:
     return short.replace("-", "−", 1) if value < 0 else short
 
 
-def _schemed_tag(tag: re.Match[str]) -> str:
-    """Return a tag with variables for placeholder colours, and with the reader's fonts."""
+def _replace_placeholders(tag: re.Match[str]) -> str:
     text = tag[0]
     for name, colour in _PLACEHOLDERS.items():
         text = text.replace(colour, f"var(--{name})")

@@ -1,7 +1,4 @@
-"""Content of a study's page: rows beside the paper's figures, plots, findings.
-
-Plain values only, so that a page can be drawn again from the files alone (`summary.json`).
-"""
+"""Data model of a study's page: plain values, so `summary.json` is enough to draw it again."""
 
 from __future__ import annotations
 
@@ -13,49 +10,49 @@ from antecede.errors import LocalError
 
 
 class Row(NamedTuple):
-    """One figure of ours, beside the paper's where it gives one."""
+    """A result, beside the published value if there is one."""
 
     figure: str
-    """Figure, table or passage of the source, e.g. "Figure 4"."""
+    """Figure, table or passage of the source, for example "Figure 4"."""
     quantity: str
-    """E.g. "internal overhead", "external storage", "idr overhead slope"."""
+    """For example "internal overhead" or "idr overhead slope"."""
     condition: str
-    """E.g. "0-50 ms, 900 peers"."""
+    """For example "0-50 ms, 900 peers"."""
     paper: float | None
     ours: float
     unit: str = ""
     note: str = ""
-    """Remark, e.g. why it is not reached."""
+    """Remark, for example the reason for a deviation."""
 
     @property
     def ratio(self) -> float | None:
-        """Ours by the paper's; None where there is none to compare with."""
+        """This result / published value (None: no published value)."""
         return self.ours / self.paper if self.paper else None
 
 
 class Series(NamedTuple):
-    """One line of a plot."""
+    """A line of a plot."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
     spread: Sequence[float] = ()
-    """Standard deviation over seeds at each point; empty: one seed."""
+    """Standard deviation over seeds at each point (empty: one seed)."""
     paper: Sequence[tuple[float, float]] = ()
     style: str = "line"
     """"line", "dashed" (a bound or a model), "points" or "bars"."""
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """Return its points (x, y)."""
+        """The points (x, y)."""
         return list(zip(self.x, self.y, strict=True))
 
 
 class Plot(NamedTuple):
-    """One pair of axes."""
+    """A pair of axes."""
 
     key: str
-    """Name of its files: figures/KEY.svg and .png."""
+    """Name of the files: figures/KEY.svg and figures/KEY.png."""
     title: str
     x_label: str
     y_label: str
@@ -65,75 +62,72 @@ class Plot(NamedTuple):
     y_log: bool = False
 
 
-NO_FIGURES = "no run gave figures"
+NO_METRICS = "no run has results"
 
 
 class Claim(NamedTuple):
-    """Fixed statement, and what the runs say to it."""
+    """A statement and its result in the runs."""
 
     statement: str
-    """Fixed words, the source's own where they are quoted."""
+    """Fixed text, in the source's own words if quoted."""
     where: str
     """Passage of the source, or "ours"."""
     found: str
     holds: bool | None
-    """None: the figures do not decide it, or there are none (`NO_FIGURES`)."""
+    """None: undecided, or no runs (`NO_METRICS`)."""
     reads: Sequence[str]
-    """Quantities (patterns with `*`) that `found` and `holds` are computed from."""
+    """Quantities (patterns with `*`) that `observed` and `holds` depend on."""
 
     @property
     def verdict(self) -> str:
-        """Return the verdict in words."""
-        open_verdict = "not run" if self.found == NO_FIGURES else "undecided"
+        """Verdict: "holds", "does not hold", "undecided" or "not run"."""
+        open_verdict = "not run" if self.found == NO_METRICS else "undecided"
         return {True: "holds", False: "does not hold", None: open_verdict}[self.holds]
 
 
 class Section(NamedTuple):
-    """Part of the page: finding, then table and plots."""
+    """A section of the page: finding, table, plots, claims."""
 
     title: str
     finding: str
-    """One or two sentences, computed from the figures named in `reads`."""
+    """One or two sentences, computed from the quantities in `reads`."""
     rows: Sequence[Row] = ()
     plots: Sequence[Plot] = ()
     columns: Sequence[str] = ()
-    """Columns of `table`, for figures that are no rows beside a paper's."""
+    """Column titles of `table`, which has no published values."""
     table: Sequence[Sequence[str]] = ()
     about: str = ""
-    """Description that is true whatever the figures are."""
+    """Description that does not depend on results."""
     reads: Sequence[str] = ()
-    """Quantities (patterns with `*`) that `finding` is computed from; empty where it is empty."""
+    """Quantities (patterns with `*`) that `finding` depends on."""
     claims: Sequence[Claim] = ()
 
 
-def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
-    """Return findings without rows that have no figure, and a line for each of these.
-
-    Raises LocalError for a text in place of a list of texts, and for values that are no `Findings`.
-    """
+def check_findings(findings: Findings) -> tuple[Findings, list[str]]:
+    """Return the findings without empty rows, and a line per such row. Raises LocalError."""
     if not isinstance(findings, Findings):
-        raise LocalError(f"findings returns a Findings, not a {type(findings).__name__}")
+        raise LocalError(f"findings: expected a Findings, got a {type(findings).__name__}")
     for name in ("reading", "conditions", "not_reached", "failed", "reads", "sections"):
         if isinstance(getattr(findings, name), str):
-            raise LocalError(f"findings: {name} is a text; it is a list: [{name!r}]")
+            raise LocalError(f"findings: {name} is a string; write a list: [{name!r}]")
     sections, blank = [], []
     for section in findings.sections:
         for name in ("rows", "plots", "columns", "table", "reads", "claims"):
             if isinstance(getattr(section, name), str):
-                raise LocalError(f"section {section.title!r}: {name} is a text; it is a list")
+                raise LocalError(f"section {section.title!r}: {name} is a string; write a list")
         rows = []
         for row in section.rows:
             if isinstance(row.ours, int | float) and math.isfinite(row.ours):
                 rows.append(row)
             else:
                 place = f"{row.figure}, {row.quantity}, {row.condition}"
-                blank.append(f"{section.title}: {place}: no figure of ours")
+                blank.append(f"{section.title}: {place}: no result")
         sections.append(section._replace(rows=rows))
     return findings._replace(sections=sections), blank
 
 
-def filled(sections: Iterable[Section | None]) -> list[Section]:
-    """Return the sections with content; `reads` is empty where nothing was found."""
+def drop_empty_sections(sections: Iterable[Section | None]) -> list[Section]:
+    """Return the sections with content, without `reads` if the finding is empty."""
     return [
         section if section.finding else section._replace(reads=())
         for section in sections
@@ -150,19 +144,19 @@ class Findings(NamedTuple):
     """Content of a study's page."""
 
     study: str = ""
-    """Empty, as title and source: taken from the `Study`."""
+    """Empty as title and source: taken from the `Study`."""
     title: str = ""
     source: str = ""
-    """Paper and section; says so where the evaluation is ours."""
+    """Paper and section, or a note that the evaluation is ours."""
     finding: str = ""
     reading: Sequence[str] = ()
-    """Reading of the source, and alternatives."""
+    """Interpretation of the source, and alternatives."""
     conditions: Sequence[str] = ()
-    """Scenario, grid, seeds, warm-up."""
+    """Configuration, grid, seeds, warm-up."""
     sections: Sequence[Section] = ()
     not_reached: Sequence[str] = ()
-    """Figures that do not come out, with the ratio and attempts."""
+    """Published values that are not reproduced, with ratio and attempts."""
     failed: Sequence[str] = ()
-    """Runs that failed: scenario, seed, reason."""
+    """Failed runs: configuration, seed, reason."""
     reads: Sequence[str] = ()
-    """Quantities (patterns with `*`) that `finding` is computed from."""
+    """Quantities (patterns with `*`) that `finding` depends on."""

@@ -1,13 +1,13 @@
-"""Curves within a notebook: SVG, or words where it shows no pictures."""
+"""Plots in notebooks: SVG, or a text where images are not shown."""
 
 from __future__ import annotations
 
 import zlib
 
 from antecede.lab.diagram import Picture, page_switches
-from antecede.lab.report.drawing import DARK, LIGHT, declarations, inlined, rules_of
+from antecede.lab.report.drawing import DARK, LIGHT, declare_colours, inlined, make_css_rules
 from antecede.lab.report.model import Plot
-from antecede.lab.report.plots import draw_plot, in_words
+from antecede.lab.report.plots import describe_plot, draw_plot
 
 WIDTH = 560
 _CSS = "ac-plot"
@@ -15,19 +15,19 @@ _PAPERS = ("#ffffff", "#14181d")
 
 
 def curves(plot: Plot) -> Picture:
-    """Return a plot for a cell, in the colours of its page. Raises as `draw_plot`."""
-    words = in_words(plot)
+    """Return a plot for a notebook cell, in the colours of its page. Raises like `draw_plot`."""
+    words = describe_plot(plot)
     svg = draw_plot(plot).svg
-    # Several pictures stand in one page: their ids must differ.
+    # Ids must be unique among all plots of the notebook.
     inner = inlined(svg, f"p{zlib.crc32(svg.encode()):08x}")
     light, dark = (
-        f"{declarations(colours)};--paper:{paper}"
+        f"{declare_colours(colours)};--paper:{paper}"
         for colours, paper in zip((LIGHT, DARK), _PAPERS, strict=True)
     )
     style = (
         f".{_CSS}{{{light};background:var(--paper)}}\n"
         f"@media (prefers-color-scheme:dark){{.{_CSS}{{{dark}}}}}\n"
-        f"{page_switches(_CSS, light, dark)}{rules_of(_CSS)}"
+        f"{page_switches(_CSS, light, dark)}{make_css_rules(_CSS)}"
     )
     head, _, rest = inner.partition(">")
     look = f'class="{_CSS}" style="width:100%;max-width:{WIDTH}px;height:auto"'

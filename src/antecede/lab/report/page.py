@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: one file, readable offline, light and dark, desktop and phone."""
+"""Self-contained HTML pages for offline reading, light and dark, desktop and phone."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _environment = jinja2.Environment(
 )
 
 
-# Text is escaped; what stands between backticks is code.
+# Text is escaped. Text between backticks becomes code.
 _environment.filters["prose"] = lambda text: markupsafe.Markup(
     re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text)))
 )
 
 
 class Figure(NamedTuple):
-    """A drawing with the text that goes with it; `svg` is our own and is not escaped."""
+    """A drawing with title, caption and text. `svg` is inserted without escaping."""
 
     svg: str
     caption: str
@@ -38,5 +38,5 @@ class Figure(NamedTuple):
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page of `templates/`; raises jinja2.UndefinedError when a value is missing."""
+    """Return a page from a template. Raises jinja2.UndefinedError for a missing value."""
     return _environment.get_template(template).render(**values)

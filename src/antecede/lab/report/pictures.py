@@ -1,7 +1,6 @@
-"""Diagrams as PNG and PDF: shapes of our SVG, drawn by matplotlib.
+"""PNG and PDF files of diagrams, drawn by matplotlib.
 
-`antecede.lab.diagram.svg` writes few kinds of shapes with plain attributes in themes other than
-"page". They are drawn in points, so that PDF has real text and lines.
+It draws the few shapes of `antecede.lab.diagram.svg` in points, so a PDF has real text and lines.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ except ModuleNotFoundError as error:
 
 PNG, PDF = "png", "pdf"
 DPI: Final = 192
-"""Dots an inch of a PNG; an SVG's px are 96 an inch."""
+"""Dots per inch of a PNG. SVG pixels are 96 per inch."""
 _INCH: Final = 96.0
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _COMMAND: Final = re.compile(r"([MmLlQqVvHhZz])([^MmLlQqVvHhZz]*)")
@@ -36,12 +35,9 @@ _SHIFT: Final = re.compile(r"translate\(([-\d.]+)[ ,]+([-\d.]+)\)")
 
 
 def as_picture(svg: str, format: str) -> bytes:
-    """Return an SVG of `lab.diagram.svg` (any theme but "page") as PNG or PDF.
-
-    Raises LocalError for another format, and for shapes that it does not know.
-    """
+    """Return an SVG of `lab.diagram.svg` as PNG or PDF. Raises LocalError."""
     if format not in (PNG, PDF):
-        raise LocalError(f"a picture is {PNG} or {PDF}, not {format!r:.40}")
+        raise LocalError(f"unknown image format {format!r:.40}; choose from {PNG}, {PDF}")
     root = ET.fromstring(svg)
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     figure = Figure(figsize=(width / _INCH, height / _INCH), dpi=_INCH)
@@ -50,19 +46,19 @@ def as_picture(svg: str, format: str) -> bytes:
     axes.set_xlim(0, width)
     axes.set_ylim(height, 0)
     axes.set_axis_off()
-    for order, artist in enumerate(_artists(root, 0.0, 1.0)):
+    for order, artist in enumerate(_make_artists(root, 0.0, 1.0)):
         artist.set_zorder(order)
         artist.set_clip_on(False)
         axes.add_artist(artist)
     target = io.BytesIO()
-    # A picture made again is the same bytes.
+    # The same diagram gives the same bytes.
     still: dict[str, Any] = {"CreationDate": None} if format == PDF else {"Software": None}
     with mpl.rc_context({"pdf.fonttype": 42, "path.simplify": False}):
         figure.savefig(target, format=format, dpi=DPI, metadata=still)
     return target.getvalue()
 
 
-def _artists(parent: ET.Element, down: float, opacity: float) -> Iterator[Any]:
+def _make_artists(parent: ET.Element, down: float, opacity: float) -> Iterator[Any]:
     for element in parent:
         kind = element.tag.removeprefix(_SVG)
         if kind in ("title", "desc"):
@@ -70,20 +66,20 @@ def _artists(parent: ET.Element, down: float, opacity: float) -> Iterator[Any]:
         alpha = opacity * float(element.get("opacity", 1))
         if kind == "g":
             shift = _SHIFT.match(element.get("transform", ""))
-            yield from _artists(element, down + (float(shift[2]) if shift else 0.0), alpha)
+            yield from _make_artists(element, down + (float(shift[2]) if shift else 0.0), alpha)
         elif kind in _DRAW:
             yield _DRAW[kind](element, down, alpha)
         else:
-            raise LocalError(f"no shape of a diagram: {kind}")
+            raise LocalError(f"unknown SVG element {kind!r}; expected shapes of lab.diagram.svg")
 
 
-def _number(element: ET.Element, name: str, default: float = 0.0) -> float:
+def _read_number(element: ET.Element, name: str, default: float = 0.0) -> float:
     return float(element.get(name, default))
 
 
-def _look(element: ET.Element, alpha: float) -> dict[str, Any]:
+def _make_style(element: ET.Element, alpha: float) -> dict[str, Any]:
     stroke = element.get("stroke", "none")
-    width = _number(element, "stroke-width", 1.0) * 72 / _INCH
+    width = _read_number(element, "stroke-width", 1.0) * 72 / _INCH
     look: dict[str, Any] = {
         "facecolor": element.get("fill", "black"),
         "edgecolor": stroke,
@@ -96,10 +92,10 @@ def _look(element: ET.Element, alpha: float) -> dict[str, Any]:
     return look
 
 
-def _line(element: ET.Element, down: float, alpha: float) -> Any:
-    look = _look(element, alpha)
-    xs = [_number(element, "x1"), _number(element, "x2")]
-    ys = [_number(element, "y1") + down, _number(element, "y2") + down]
+def _make_line(element: ET.Element, down: float, alpha: float) -> Any:
+    look = _make_style(element, alpha)
+    xs = [_read_number(element, "x1"), _read_number(element, "x2")]
+    ys = [_read_number(element, "y1") + down, _read_number(element, "y2") + down]
     return Line2D(
         *(xs, ys),
         color=look["edgecolor"],
@@ -109,33 +105,33 @@ def _line(element: ET.Element, down: float, alpha: float) -> Any:
     )
 
 
-def _rect(element: ET.Element, down: float, alpha: float) -> Any:
-    at = _number(element, "x"), _number(element, "y") + down
-    size = _number(element, "width"), _number(element, "height")
-    radius = _number(element, "rx")
+def _make_rectangle(element: ET.Element, down: float, alpha: float) -> Any:
+    at = _read_number(element, "x"), _read_number(element, "y") + down
+    size = _read_number(element, "width"), _read_number(element, "height")
+    radius = _read_number(element, "rx")
     if radius:
         style = f"round,pad=0,rounding_size={radius}"
-        return FancyBboxPatch(at, *size, boxstyle=style, **_look(element, alpha))
-    return Rectangle(at, *size, **_look(element, alpha))
+        return FancyBboxPatch(at, *size, boxstyle=style, **_make_style(element, alpha))
+    return Rectangle(at, *size, **_make_style(element, alpha))
 
 
-def _circle(element: ET.Element, down: float, alpha: float) -> Any:
-    at = _number(element, "cx"), _number(element, "cy") + down
-    return Circle(at, _number(element, "r"), **_look(element, alpha))
+def _make_circle(element: ET.Element, down: float, alpha: float) -> Any:
+    at = _read_number(element, "cx"), _read_number(element, "cy") + down
+    return Circle(at, _read_number(element, "r"), **_make_style(element, alpha))
 
 
-def _polygon(element: ET.Element, down: float, alpha: float) -> Any:
+def _make_polygon(element: ET.Element, down: float, alpha: float) -> Any:
     points = [tuple(map(float, pair.split(","))) for pair in element.get("points", "").split()]
-    return Polygon([(x, y + down) for x, y in points], closed=True, **_look(element, alpha))
+    return Polygon([(x, y + down) for x, y in points], closed=True, **_make_style(element, alpha))
 
 
-def _path(element: ET.Element, down: float, alpha: float) -> Any:
-    points, codes = _course(element.get("d", ""))
+def _make_path(element: ET.Element, down: float, alpha: float) -> Any:
+    points, codes = _parse_path(element.get("d", ""))
     shifted = [(x, y + down) for x, y in points]
-    return PathPatch(Path(shifted, codes), **_look(element, alpha))
+    return PathPatch(Path(shifted, codes), **_make_style(element, alpha))
 
 
-def _course(text: str) -> tuple[list[tuple[float, float]], list[Any]]:
+def _parse_path(text: str) -> tuple[list[tuple[float, float]], list[Any]]:
     points: list[tuple[float, float]] = []
     codes: list[Any] = []
     x = y = 0.0
@@ -167,14 +163,14 @@ def _course(text: str) -> tuple[list[tuple[float, float]], list[Any]]:
     return points, codes
 
 
-def _text(element: ET.Element, down: float, alpha: float) -> Any:
+def _make_text(element: ET.Element, down: float, alpha: float) -> Any:
     anchor: Any = {"middle": "center", "end": "right"}.get(element.get("text-anchor", ""), "left")
     text = Text(
-        _number(element, "x"),
-        _number(element, "y") + down,
+        _read_number(element, "x"),
+        _read_number(element, "y") + down,
         (element.text or "").replace("$", r"\$"),
         color=element.get("fill", "black"),
-        fontsize=_number(element, "font-size", 12.0) * 72 / _INCH,
+        fontsize=_read_number(element, "font-size", 12.0) * 72 / _INCH,
         fontweight="bold" if element.get("font-weight") else "normal",
         horizontalalignment=anchor,
         verticalalignment="baseline",
@@ -183,16 +179,16 @@ def _text(element: ET.Element, down: float, alpha: float) -> Any:
     if stroke := element.get("stroke"):
         from matplotlib.patheffects import Stroke
 
-        width = _number(element, "stroke-width", 1.0) * 72 / _INCH
+        width = _read_number(element, "stroke-width", 1.0) * 72 / _INCH
         text.set_path_effects([Stroke(linewidth=width, foreground=stroke)])
     return text
 
 
 _DRAW: Final = {
-    "line": _line,
-    "rect": _rect,
-    "circle": _circle,
-    "polygon": _polygon,
-    "path": _path,
-    "text": _text,
+    "line": _make_line,
+    "rect": _make_rectangle,
+    "circle": _make_circle,
+    "polygon": _make_polygon,
+    "path": _make_path,
+    "text": _make_text,
 }

@@ -1,10 +1,10 @@
-"""Page of a study: one file with everything, and its plots as files beside it.
+"""HTML page of a study, with plots as separate files.
 
-    folder/index.html            self-contained; needs no network and no script
-    folder/figures/KEY.svg, .png every plot for itself
+    folder/index.html            self-contained: no network, no script
+    folder/figures/KEY.svg, .png each plot
 
-Marks of distance from the paper's figures follow from the rows alone. Every row beyond 10 % stands
-in the part "What does not come out". The same findings give the same bytes.
+Deviation marks follow from the rows alone. "Deviations" lists every row beyond 10 %. The same
+findings give the same bytes.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from urllib.parse import quote
 from antecede.errors import LocalError
 from antecede.formatting import counted
 from antecede.lab.report.atomic_files import write_whole
-from antecede.lab.report.drawing import DARK, LIGHT, PLOT_RULES, declarations, inlined
+from antecede.lab.report.drawing import DARK, LIGHT, PLOT_RULES, declare_colours, inlined
 from antecede.lab.report.model import Findings, Plot, Row, Section
 from antecede.lab.report.page import render
 from antecede.lab.report.plots import draw_plot, slots_of
 
-FOLDED = 15
-OURS = "antecede sweep"
-"""Command whose pages have no source beside them."""
+MAX_UNFOLDED_ROWS = 15
+SWEEP_COMMAND = "antecede sweep"
+"""Command whose pages have no published values."""
 _NUMBER = re.compile(r"[-−+±]?[\d.,]|–?\Z")
-IN_SHORT = 5
-"""Largest number of lines of what does not come out, near the top."""
+MAX_SUMMARY_LINES = 5
+"""Largest number of lines in the summary of deviations."""
 
 
-class Mark(NamedTuple):
-    """Distance from the paper's figure: a sign beside the ratio, and a colour."""
+class DeviationMark(NamedTuple):
+    """Class of deviation from the published value: a sign beside the ratio, and a colour."""
 
     name: str
     sign: str
-    words: str
-    most: float
+    text: str
+    max_deviation: float
     """Largest distance of the ratio from 1."""
 
 
 MARKS = (
-    Mark("near", "●", "within 6\u00a0%", 0.06),
-    Mark("fair", "◐", "within 10\u00a0%", 0.10),
-    Mark("far", "○", "beyond 10\u00a0%", math.inf),
+    DeviationMark("near", "●", "within 6\u00a0%", 0.06),
+    DeviationMark("fair", "◐", "within 10\u00a0%", 0.10),
+    DeviationMark("far", "○", "beyond 10\u00a0%", math.inf),
 )
 
 
@@ -55,37 +55,39 @@ VERDICTS = {True: "near", False: "far", None: "soft"}
 """Claim.holds -> colour of its verdict."""
 
 
-def mark_of(row: Row) -> Mark | None:
-    """Return how far ours is from the paper's; None where there is nothing to compare."""
+def find_mark(row: Row) -> DeviationMark | None:
+    """Return the deviation class of a row (None: no published value)."""
     if row.ratio is None or not math.isfinite(row.ratio):
         return None
     distance = abs(row.ratio - 1) - 1e-9
-    return next(mark for mark in MARKS if distance <= mark.most)
+    return next(mark for mark in MARKS if distance <= mark.max_deviation)
 
 
 def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
-    """Write the page and its plots; return the path of the page.
+    """Write the page and its plots. Return the path of the page.
 
-    `command` makes it again (`antecede study NAME`). Raises LocalError for two plots with the same
-    key, a plot that cannot be drawn (`plots.draw_plot`) and a ragged table.
+    `command`: text of the command that makes the page again. Raises LocalError for two plots with
+    the same key, an invalid plot (`plots.draw_plot`) and a table with rows of unequal length.
     """
     plots = [plot for section in findings.sections for plot in section.plots]
     twice = [key for key, count in Counter(plot.key for plot in plots).items() if count > 1]
     if twice:
-        raise LocalError(f"study {findings.study}: two plots have the key {twice[0]!r}")
+        raise LocalError(f"study {findings.study}: two plots with the key {twice[0]!r}; rename one")
     drawn = _write_plots(plots, folder / "figures")
     rows = [row for section in findings.sections for row in section.rows]
-    beyond = list(dict.fromkeys(row for row in rows if mark_of(row) is MARKS[-1]))
+    beyond = list(dict.fromkeys(row for row in rows if find_mark(row) is MARKS[-1]))
     page = render(
         "study.html",
         findings=findings,
-        short=_short(findings, rows, beyond),
-        sections=[_section(section, drawn) for section in findings.sections],
-        beyond=_beside(beyond) if beyond else None,
+        short=_summarize(findings, rows, beyond),
+        sections=[_prepare_section(section, drawn) for section in findings.sections],
+        beyond=_prepare_comparison(beyond) if beyond else None,
         marks=MARKS,
         command=command or f"antecede study {findings.study}",
-        ours=command.startswith(OURS),
-        kicker=OURS if command.startswith(OURS) else f"antecede study {findings.study}",
+        ours=command.startswith(SWEEP_COMMAND),
+        kicker=SWEEP_COMMAND
+        if command.startswith(SWEEP_COMMAND)
+        else f"antecede study {findings.study}",
         **look(),
     )
     return write_whole(folder / "index.html", page)
@@ -93,11 +95,15 @@ def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
 
 def look() -> dict[str, str]:
     """Return colours and rules of inlined plots for `study.css`."""
-    light, dark = ({k: v for k, v in s.items() if k not in _PAGES} for s in (LIGHT, DARK))
-    return {"light": declarations(light), "dark": declarations(dark), "plot_rules": PLOT_RULES}
+    light, dark = ({k: v for k, v in s.items() if k not in _PAGE_COLOURS} for s in (LIGHT, DARK))
+    return {
+        "light": declare_colours(light),
+        "dark": declare_colours(dark),
+        "plot_rules": PLOT_RULES,
+    }
 
 
-_PAGES = ("ink", "line")
+_PAGE_COLOURS = ("ink", "line")
 """Colours that `base.css` declares for the whole page."""
 
 
@@ -113,59 +119,59 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
     return parts
 
 
-def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
-    counts = _counts(rows)
+def _summarize(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
+    counts = _count_marks(rows)
     claims = [claim for section in findings.sections for claim in section.claims]
-    told = Counter(claim.verdict for claim in claims)
+    verdicts = Counter(claim.verdict for claim in claims)
     first_sentence = re.compile(r"(?<=[.!?])\s+(?=[A-Z`(])")
     lines = [first_sentence.split(text.strip(), maxsplit=1)[0] for text in findings.not_reached]
     if beyond and not lines:
         lines = [
-            f"{row.quantity}, {row.condition} ({row.figure}): {ratio_words(row)} of the paper's"
+            f"{row.quantity}, {row.condition} ({row.figure}): {format_ratio(row)} of the paper's"
             for row in beyond
         ]
-    if len(lines) > IN_SHORT:
-        lines = [*lines[:IN_SHORT], f"and {len(lines) - IN_SHORT} more"]
+    if len(lines) > MAX_SUMMARY_LINES:
+        lines = [*lines[:MAX_SUMMARY_LINES], f"and {len(lines) - MAX_SUMMARY_LINES} more"]
     failed = len(findings.failed)
-    nothing = "Every figure that the source states comes out within 10 %."
-    if claims and not told["does not hold"]:
-        nothing = f"{nothing} No statement fails."
+    nothing = "Every published value is reproduced within 10 %."
+    if claims and not verdicts["does not hold"]:
+        nothing = f"{nothing} No claim fails."
     return {
-        "tally": _tally(rows),
-        "verdicts": _verdicts(told),
+        "tally": _describe_deviations(rows),
+        "verdicts": _describe_verdicts(verdicts),
         "parts": [{"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name]],
         "not_reached": lines,
         "failed": f"{counted(failed, 'run')} failed",
         "open": bool(lines or failed),
-        "nothing": nothing if counts else "The source states no figures to compare with.",
+        "nothing": nothing if counts else "The source has no values to compare with.",
     }
 
 
-def _verdicts(told: Counter[str]) -> str:
+def _describe_verdicts(verdicts: Counter[str]) -> str:
     many = {
         "holds": "hold",
         "does not hold": "do not hold",
         "not run": "not run",
         "undecided": "undecided",
     }
-    parts = [counted(told[one], one, several) for one, several in many.items() if told[one]]
-    return f"Of {counted(told.total(), 'statement')} {', '.join(parts)}." if parts else ""
+    parts = [counted(verdicts[one], one, several) for one, several in many.items() if verdicts[one]]
+    return f"Of {counted(verdicts.total(), 'claim')} {', '.join(parts)}." if parts else ""
 
 
-def _counts(rows: Iterable[Row]) -> Counter[str]:
-    return Counter(mark.name for mark in map(mark_of, rows) if mark)
+def _count_marks(rows: Iterable[Row]) -> Counter[str]:
+    return Counter(mark.name for mark in map(find_mark, rows) if mark)
 
 
-def _tally(rows: Sequence[Row]) -> str:
-    counts = _counts(rows)
+def _describe_deviations(rows: Sequence[Row]) -> str:
+    counts = _count_marks(rows)
     total = sum(counts.values())
     if not total:
-        return "The source states no figures to compare with: all of these are ours alone."
-    parts = [f"{counts[mark.name]} {mark.words}" for mark in MARKS if counts[mark.name]]
-    return f"Of {counted(total, 'figure')} that the paper states: {', '.join(parts)}."
+        return "The source has no values to compare with: all values are ours."
+    parts = [f"{counts[mark.name]} {mark.text}" for mark in MARKS if counts[mark.name]]
+    return f"Of {counted(total, 'published value')}: {', '.join(parts)}."
 
 
-def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
+def _prepare_section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
     return {
         "title": section.title,
         "finding": section.finding,
@@ -174,8 +180,8 @@ def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
             {**claim._asdict(), "verdict": claim.verdict, "mark": VERDICTS[claim.holds]}
             for claim in section.claims
         ],
-        "beside": _beside(section.rows) if section.rows else None,
-        "plain": _plain(section) if section.table else None,
+        "beside": _prepare_comparison(section.rows) if section.rows else None,
+        "plain": _prepare_table(section) if section.table else None,
         "plots": [
             {"key": plot.key, "caption": plot.caption, "svg": drawn[plot.key]}
             for plot in section.plots
@@ -183,43 +189,42 @@ def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _beside(rows: Sequence[Row]) -> dict[str, Any]:
-    marks = [mark_of(row) for row in rows]
+def _prepare_comparison(rows: Sequence[Row]) -> dict[str, Any]:
+    marks = [find_mark(row) for row in rows]
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(row.figure, []).append(_cells(row))
+        groups.setdefault(row.figure, []).append(_prepare_row(row))
     return {
         "groups": groups,
         "count": len(rows),
         "marks": any(marks),
         "dashes": not all(marks),
-        "summary": f"Table of {counted(len(rows), 'figure')}. {_tally(rows)}",
-        "folded": len(rows) > FOLDED,
+        "summary": f"Table of {counted(len(rows), 'value')}. {_describe_deviations(rows)}",
+        "folded": len(rows) > MAX_UNFOLDED_ROWS,
     }
 
 
-def _cells(row: Row) -> dict[str, Any]:
+def _prepare_row(row: Row) -> dict[str, Any]:
     return {
         "quantity": row.quantity,
         "condition": row.condition,
         "note": row.note,
         "unit": row.unit,
-        "paper": "–" if row.paper is None else _number(row.paper, 10),
-        "ours": _number(row.ours, 4),
-        "ratio": ratio_words(row),
-        "mark": mark_of(row),
+        "paper": "–" if row.paper is None else _format_number(row.paper, 10),
+        "ours": _format_number(row.ours, 4),
+        "ratio": format_ratio(row),
+        "mark": find_mark(row),
     }
 
 
-def ratio_words(row: Row) -> str:
-    """Return the ratio with three decimals, a dash for none."""
-    if mark_of(row) is None or row.ratio is None:
+def format_ratio(row: Row) -> str:
+    """Return the ratio with three decimals, or a dash."""
+    if find_mark(row) is None or row.ratio is None:
         return "–"
     return f"{row.ratio:,.3f}".replace("-", "−") if abs(row.ratio) < 100 else f"{row.ratio:,.0f}"
 
 
-def _number(value: float, digits: int) -> str:
-    """Return a number with `digits` significant ones, whole from 1,000 on."""
+def _format_number(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return "–"
     whole = abs(value) >= 1000 and digits < 10
@@ -227,43 +232,38 @@ def _number(value: float, digits: int) -> str:
     return text.replace("-", "−", 1) if value < 0 else text
 
 
-def _plain(section: Section) -> dict[str, Any]:
-    """Return a table of words; columns in which all cells are numbers stand to the right."""
+def _prepare_table(section: Section) -> dict[str, Any]:
     for row in section.table:
         if len(row) != len(section.columns):
             raise LocalError(
-                f"section {section.title!r}: a row of {len(row)} cells under "
-                f"{len(section.columns)} columns"
+                f"section {section.title!r}: a row has {len(row)} cells, expected "
+                f"{len(section.columns)}"
             )
     text = [
         k == 0 or not all(_NUMBER.match(row[k]) for row in section.table)
         for k in range(len(section.columns))
     ]
     return {
-        "columns": _words(section.columns, text),
-        "rows": [_words(row, text) for row in section.table],
+        "columns": _mark_text_cells(section.columns, text),
+        "rows": [_mark_text_cells(row, text) for row in section.table],
         "summary": f"Table of {counted(len(section.table), 'row')}.",
-        "folded": len(section.table) > FOLDED,
+        "folded": len(section.table) > MAX_UNFOLDED_ROWS,
     }
 
 
-def _words(cells: Sequence[str], text: Sequence[bool]) -> list[dict[str, Any]]:
+def _mark_text_cells(cells: Sequence[str], text: Sequence[bool]) -> list[dict[str, Any]]:
     return [{"words": cell, "text": left} for cell, left in zip(cells, text, strict=True)]
 
 
 def write_overview(folder: Path, studies: Iterable[tuple[str, str, str, Path]]) -> Path:
-    """Write folder/index.html and return its path.
-
-    `studies`: name, title, finding, and the path of the page. The picture of a card is the first
-    plot of that page (`figures/` beside it), if any.
-    """
+    """Write folder/index.html: name, title, finding, page path of each study. Return its path."""
     cards = [
         {
             "study": study,
             "title": title,
             "finding": finding,
             "link": quote(Path(os.path.relpath(page, folder)).as_posix()),
-            "svg": _first_plot(page, f"card{k}"),
+            "svg": _read_first_plot(page, f"card{k}"),
         }
         for k, (study, title, finding, page) in enumerate(studies)
     ]
@@ -273,7 +273,7 @@ def write_overview(folder: Path, studies: Iterable[tuple[str, str, str, Path]]) 
     return path
 
 
-def _first_plot(page: Path, prefix: str) -> str:
+def _read_first_plot(page: Path, prefix: str) -> str:
     linked = re.search(r'href="(figures/[^"/]+\.svg)"', page.read_text(encoding="utf-8"))
     if linked is None or not (page.parent / linked[1]).exists():
         return ""

@@ -1,8 +1,8 @@
-"""Pairs of messages that rules order, need not order, or miss.
+"""Pairs of messages that ordering rules order, order falsely, or miss.
 
-Figures are sums over all observers: RULE.ordered, RULE.false_pairs, RULE.missed_pairs,
-RULE.concurrent (ordered in neither direction), `causal`, `pairs`, `events`, and `topic_causal`, the
-truth for rules of Nakayama 2017.
+Metrics are sums over all observers: RULE.ordered, RULE.false_pairs, RULE.missed_pairs,
+RULE.concurrent (ordered in neither direction), `causal`, `pairs`, `events`. `topic_causal` is the
+ground truth for rules of Nakayama 2017.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Figures
+from antecede.lab.reproductions.framework.study import Metrics
 from antecede.lab.simulate.outputs import stamped
 from antecede.tables.false_causality import count_rules, rule_named
 
 
-def pair_figures(run: Run) -> Figures:
-    """Count the pairs of a run's scenario under the rules of its parameter `rules`.
-
-    `sent_to` "everybody": events go to every peer, not to their targets alone.
-    """
+def count_pairs(run: Run) -> Metrics:
+    """Count the pairs under the rules `rules`. `sent_to` "everybody": without topic filter."""
     names: Sequence[str] = run.parameters["rules"]
     found: Counter[str] = Counter()
     everybody = run.parameters.get("sent_to") == "everybody"
-    for stamps in stamped(run.load_scenario(), run.seed, to_everybody=everybody).values():
+    for stamps in stamped(run.load_config(), run.seed, broadcast=everybody).values():
         events = len(stamps.sender)
         pairs = events * (events - 1) // 2
         found["events"] += events
@@ -35,7 +32,7 @@ def pair_figures(run: Run) -> Figures:
             found[f"{name}.missed_pairs"] += counts.missed_pairs
             found[f"{name}.concurrent"] += pairs - counts.ordered
             found[f"{name}.causal"] += counts.causal
-    for name in names:  # what is causal stands once for each of the two truths
+    for name in names:  # one count of causal pairs for each ground truth
         truth = "topic_causal" if rule_named(name).topics else "causal"
         found[truth] = found.pop(f"{name}.causal")
     return {name: float(value) for name, value in found.items()}

@@ -1,15 +1,22 @@
-"""Simulator of group protocols: scenarios, readable engine, compiled engines."""
+"""Simulator of group protocols: configuration, reference engine, compiled engines."""
 
 from typing import TYPE_CHECKING
 
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.lab.simulate.delays import LONGEST_S, US, Delay, delay_in_full, parse_delay, picks
+    from antecede.lab.simulate.delays import (
+        LONGEST_S,
+        US,
+        Delay,
+        delay_in_full,
+        parse_delay,
+        pick_array,
+    )
     from antecede.lab.simulate.members import make_members
     from antecede.lab.simulate.memory_guard import Reached, check_memory, within_memory
     from antecede.lab.simulate.network import Network
-    from antecede.lab.simulate.random_streams import Ints, Stream, draws, key
+    from antecede.lab.simulate.random_streams import Ints, Stream, draw_array, make_key
     from antecede.lab.simulate.reference_engine import run_readable
     from antecede.lab.simulate.replay import replay_trace
     from antecede.lab.simulate.run import (
@@ -36,11 +43,11 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "delays": "Delay LONGEST_S US delay_in_full parse_delay picks",
+            "delays": "Delay LONGEST_S US delay_in_full parse_delay pick_array",
             "members": "make_members",
             "memory_guard": "Reached check_memory within_memory",
             "network": "Network",
-            "random_streams": "Ints Stream draws key",
+            "random_streams": "Ints Stream draw_array make_key",
             "reference_engine": "run_readable",
             "replay": "replay_trace",
             "run": "AUTO COMPILED ENGINES READABLE compiled_engine simulate",

@@ -1,12 +1,13 @@
 """Distributions of delays and intervals, drawn in whole microseconds through a quantile table.
 
-A distribution becomes `CELLS + 1` quantiles. A draw of 64 bits picks a cell by its top 12 bits and
-a place in it by the next 20, in integers, so every engine draws the same microsecond.
+A distribution becomes `CELLS + 1` quantiles. A draw of 64 bits selects a cell by its top 12 bits
+and a position within it by the next 20. It uses integers, so every engine draws the same
+microsecond.
 
-Source of the normal: Evropeytsev et al. 2016, section 3.2: "distributed normally with the mean
-being the middle of the interval and variance equal to one fourth of the interval", outside values
-set to the nearest end. Sigma, not the variance, is read as a quarter of the WIDTH, as its example
-N(80, 5) ms for 70 to 90 ms says.
+Source of the normal distribution: Evropeytsev et al. 2016, section 3.2: "distributed normally with
+the mean being the middle of the interval and variance equal to one fourth of the interval", outside
+values set to the nearest end. Its example N(80, 5) ms for 70 to 90 ms implies that sigma, not the
+variance, is a quarter of the width.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ CELLS = 1 << CELL_BITS
 EDGE = 1 / (2 * CELLS)
 PART_BITS = 20
 US, MS = 1_000_000, 1_000
-KINDS = ("constant", "uniform", "normal", "lognormal", "variance")
-LONGEST_S = 1e6  # eleven days: `picks` stays within 64 bits in any cell
+DISTRIBUTIONS = ("constant", "uniform", "normal", "lognormal", "variance")
+LONGEST_S = 1e6  # Eleven days. `pick_array` stays within 64 bits in any cell.
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Distribution of a time between `low_s` and `high_s`, in seconds. Raises ScenarioError.
+    """Distribution of a time between `low_s` and `high_s`. Raises ConfigError.
 
     `kind`: "constant" (low equals high), "uniform", "normal" (clipped; Evropeytsev et al. 2016),
-    "lognormal" (low and high are two standard deviations of the logarithm off its middle; cut at
-    the quantiles 1/8192 and 8191/8192) or "variance": Evropeytsev et al.'s words taken literally,
-    normal and clipped, with a VARIANCE in ms^2 of a quarter of the width in ms. Its figures do not
-    match theirs.
+    "lognormal" or "variance". Lognormal: low and high are two standard deviations of the logarithm
+    off its middle; cut at the quantiles 1/8192 and 8191/8192. Variance: Evropeytsev et al.'s text
+    taken literally, normal and clipped, with a VARIANCE in ms^2 of a quarter of the width in ms.
+    Its results do not match theirs.
     """
 
     low_s: float
@@ -48,29 +49,33 @@ class Delay:
     kind: str = "normal"
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(KINDS)}")
+        if self.kind not in DISTRIBUTIONS:
+            raise ScenarioError(
+                f"kind: unknown distribution {self.kind!r}; choose from {', '.join(DISTRIBUTIONS)}"
+            )
         if not 0 <= self.low_s <= self.high_s <= LONGEST_S:
             raise ScenarioError(
-                f"the interval {self.low_s:g} to {self.high_s:g} s is impossible: "
+                f"invalid interval {self.low_s:g} to {self.high_s:g} s; expected "
                 f"0 <= low <= high <= {LONGEST_S:g}"
             )
         if self.kind == "constant" and self.low_s != self.high_s:
             raise ScenarioError(
-                f"a constant has one value, not {self.low_s:g} to {self.high_s:g} s; "
-                f"kinds of intervals: {', '.join(KINDS[1:])}"
+                f"a constant delay has one value, got {self.low_s:g} to {self.high_s:g} s; "
+                f"for an interval choose from {', '.join(DISTRIBUTIONS[1:])}"
             )
         if self.kind == "lognormal" and self.low_s <= 0:
-            raise ScenarioError("a lognormal delay lies above 0: low must be positive")
-        if self.kind == "lognormal" and _log_normal(self).inv_cdf(1 - EDGE) > math.log(LONGEST_S):
+            raise ScenarioError("a lognormal delay needs low > 0")
+        if self.kind == "lognormal" and _make_log_distribution(self).inv_cdf(1 - EDGE) > math.log(
+            LONGEST_S
+        ):
             raise ScenarioError(
-                f"a lognormal delay of {self.low_s:g} to {self.high_s:g} s reaches beyond "
-                f"{LONGEST_S:g} s; bring low and high closer together"
+                f"a lognormal delay of {self.low_s:g} to {self.high_s:g} s exceeds "
+                f"{LONGEST_S:g} s; choose low and high closer together"
             )
 
     @property
     def mean_s(self) -> float:
-        """Mean of what is drawn, in seconds."""
+        """Mean of the drawn values, in seconds."""
         table = self.quantiles()
         return float((table[:-1] + table[1:]).mean() / 2 / US)
 
@@ -80,53 +85,53 @@ class Delay:
 
     def quantiles(self) -> npt.NDArray[np.int64]:
         """Return the [CELLS + 1] quantiles in microseconds (read only)."""
-        return _quantiles(self)
+        return _compute_quantiles(self)
 
 
 @functools.lru_cache(maxsize=256)
-def _quantiles(of: Delay) -> npt.NDArray[np.int64]:
-    at = _inverse(of)
+def _compute_quantiles(delay: Delay) -> npt.NDArray[np.int64]:
+    at = _make_inverse(delay)
     parts = [min(max(cell / CELLS, EDGE), 1 - EDGE) for cell in range(CELLS + 1)]
     table = np.array([round(at(part) * US) for part in parts], dtype=np.int64)
     table[0], table[-1] = round(at(EDGE) * US), round(at(1 - EDGE) * US)
-    if of.kind in ("uniform", "constant"):
-        table[0], table[-1] = round(of.low_s * US), round(of.high_s * US)
+    if delay.kind in ("uniform", "constant"):
+        table[0], table[-1] = round(delay.low_s * US), round(delay.high_s * US)
     table.setflags(write=False)
     return table
 
 
-def _inverse(of: Delay) -> Callable[[float], float]:
-    """Return the inverse of the distribution function, in seconds."""
-    low, high = of.low_s, of.high_s
+def _make_inverse(delay: Delay) -> Callable[[float], float]:
+    low, high = delay.low_s, delay.high_s
     if low == high:
         return lambda _: low
-    if of.kind == "uniform":
+    if delay.kind == "uniform":
         return lambda part: low + part * (high - low)
-    if of.kind in ("normal", "variance"):
+    if delay.kind in ("normal", "variance"):
         sigma = (high - low) / 4
-        if of.kind == "variance":
+        if delay.kind == "variance":
             sigma = math.sqrt(sigma * MS) / MS
         normal = NormalDist((low + high) / 2, sigma)
         return lambda part: min(max(normal.inv_cdf(part), low), high)
-    log = _log_normal(of)
+    log = _make_log_distribution(delay)
     return lambda part: math.exp(log.inv_cdf(part))
 
 
-def _log_normal(of: Delay) -> NormalDist:
-    """Return the distribution of a lognormal delay's logarithm."""
-    low, high = math.log(of.low_s), math.log(of.high_s)
+def _make_log_distribution(delay: Delay) -> NormalDist:
+    low, high = math.log(delay.low_s), math.log(delay.high_s)
     return NormalDist((low + high) / 2, max((high - low) / 4, 1e-12))
 
 
 def pick(table: npt.NDArray[np.int64], word: int) -> int:
-    """Return the delay in microseconds that 64 random bits choose."""
+    """Return the delay in microseconds for 64 random bits."""
     cell = word >> (64 - CELL_BITS)
     part = (word >> (64 - CELL_BITS - PART_BITS)) & ((1 << PART_BITS) - 1)
     low, high = int(table[cell]), int(table[cell + 1])
     return low + (((high - low) * part) >> PART_BITS)
 
 
-def picks(table: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def pick_array(
+    table: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.int64]:
     """Return `pick` of a whole array."""
     cell = (words >> np.uint64(64 - CELL_BITS)).astype(np.int64)
     rest = words >> np.uint64(64 - CELL_BITS - PART_BITS)
@@ -135,9 +140,9 @@ def picks(table: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]) -> npt.ND
     return low + (((table[cell + 1] - low) * part) >> PART_BITS)
 
 
-# -- as people write them: "50-250 ms", "uniform 1-2 s", "constant 10 ms" ---------------------
+# -- text: "50-250 ms", "uniform 1-2 s", "constant 10 ms" -------------------------------------
 
-UNITS = {"us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1.0}  # how many of a unit are a second
+UNITS = {"us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1.0}  # units per second
 EXAMPLES = '"50-250 ms", "uniform 1-2 s", "constant 10 ms"'
 
 _NUMBER = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)"
@@ -148,28 +153,27 @@ _TEXT = re.compile(
 
 
 def parse_delay(text: str, unit: str | None = None) -> Delay:
-    """Return the delay of a text: an interval is normal unless it has a kind, a number constant.
-
-    `unit` is the default unit; None: the text needs one. Raises ScenarioError.
-    """
+    """Parse a delay like EXAMPLES. `unit`: default unit. Raises ConfigError."""
     found = _TEXT.fullmatch(text.strip())
     if found is None:
-        raise ScenarioError(f"{text!r} is no delay; write, for instance, {EXAMPLES}")
+        raise ScenarioError(f"invalid delay {text!r}; write, for example, {EXAMPLES}")
     kind, low, low_unit, high, high_unit = found.groups()
     chosen = high_unit or low_unit or unit
     if chosen is None:
-        raise ScenarioError(f"{text!r} has no unit; write, for instance, {EXAMPLES}")
+        raise ScenarioError(f"delay {text!r} has no unit; write, for example, {EXAMPLES}")
     for one in (low_unit or chosen, chosen):
         if one.lower() not in UNITS:
-            raise ScenarioError(f"{text!r}: the unit {one!r} is none of {', '.join(UNITS)}")
-    if kind is not None and kind.lower() not in KINDS:
-        raise ScenarioError(f"{text!r}: the kind {kind!r} is none of {', '.join(KINDS)}")
+            raise ScenarioError(f"{text!r}: unknown unit {one!r}; choose from {', '.join(UNITS)}")
+    if kind is not None and kind.lower() not in DISTRIBUTIONS:
+        raise ScenarioError(
+            f"{text!r}: unknown distribution {kind!r}; choose from {', '.join(DISTRIBUTIONS)}"
+        )
     low_s = float(low) / UNITS[(low_unit or chosen).lower()]
     high_s = low_s if high is None else float(high) / UNITS[chosen.lower()]
     return Delay(low_s, high_s, (kind or ("constant" if high is None else "normal")).lower())
 
 
-def delay_words(delay: Delay) -> str:
+def format_delay(delay: Delay) -> str:
     """Return a delay in milliseconds, as `parse_delay` reads it (rounded to 12 digits)."""
     low, high = (f"{value * 1e3:.12g}" for value in (delay.low_s, delay.high_s))
     if delay.kind == "constant":
@@ -181,5 +185,5 @@ def delay_in_full(delay: Delay) -> str:
     """Return a delay with the name of its distribution, for headings."""
     shapes = {"normal": "normal, clipped", "variance": "normal, clipped, the variance a quarter"}
     shape = shapes.get(delay.kind)
-    words = delay_words(delay).removeprefix("variance ")
+    words = format_delay(delay).removeprefix("variance ")
     return words if shape is None or delay.low_s == delay.high_s else f"{words} ({shape})"

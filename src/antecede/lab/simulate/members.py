@@ -1,8 +1,8 @@
 """Protocol objects of a run, from the registry or from a user's file.
 
-Options are those of the variant, then those of the scenario. A constructor that accepts `bounds`
-of clocks and channels (`clocks.bounds_of`) or `subscriptions` gets them. Protocols that wait for
-time get a tick each `tick_us`: an eighth of the largest delay of any channel, 1 to 50 ms.
+Options are those of the variant, then those of the configuration. Constructors that accept `bounds`
+of clocks and channels (`clocks.compute_bounds`) or `subscriptions` get them. Protocols that need
+ticks get one each `tick_us`: an eighth of the largest delay of any channel, 1 to 50 ms.
 """
 
 from __future__ import annotations
@@ -17,45 +17,57 @@ from antecede.core.protocols.options import options_of, plain_options
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError, LocalError, ScenarioError
 from antecede.lab.check import is_file_target, load_class, not_made
-from antecede.lab.simulate.clocks import bounds_of
+from antecede.lab.simulate.clocks import compute_bounds
 from antecede.lab.simulate.config.compatibility import check_fit
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.config.tables import fault
-from antecede.lab.simulate.network import Channels, channels
+from antecede.lab.simulate.config.tables import make_error
+from antecede.lab.simulate.network import Channels, make_channels
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
-from antecede.lab.simulate.workload import subscriptions
+from antecede.lab.simulate.workload import draw_subscriptions
 
-LEAST_TICK_US, MOST_TICK_US, TICKS_A_DELAY = 1_000, 50_000, 8
+MIN_TICK_US, MAX_TICK_US, TICKS_PER_DELAY = 1_000, 50_000, 8
 
 
-class Members(NamedTuple):
+class RunMembers(NamedTuple):
     """The members of a run by address."""
 
     members: Mapping[int, Protocol]
     relation: Relation
-    tick_us: int | None  # None: nobody needs time
-    patience_us: int  # after so long without anything new, waiting members wait for ever
-    repeats: bool  # Whether a copy can come to a member more than once
+    tick_us: int | None  # None: no member needs ticks
+    idle_timeout_us: int  # Time without progress after which waiting members wait forever
+    can_repeat: bool  # A copy can arrive at a member more than once
 
 
-def make_members(scenario: Scenario, seed: int) -> Members:
-    """Make the members; raises ScenarioError for a protocol that cannot run in the scenario."""
-    of = channels(scenario.topology, scenario.links)
+def make_members(scenario: Scenario, seed: int) -> RunMembers:
+    """Make the members. Raises ConfigError for a protocol that does not fit the configuration."""
+    channels = make_channels(scenario.topology, scenario.links)
     own = is_file_target(scenario.protocol)
     try:
-        members = _own(scenario, seed, of) if own else _known(scenario, seed, of)
+        members = (
+            _make_user_members(scenario, seed, channels)
+            if own
+            else _make_registered_members(scenario, seed, channels)
+        )
         relation = relation_of(members)
     except (LocalError, TypeError) as error:
         raise ScenarioError(f"protocol.options: {scenario.protocol}: {error}") from error
     timed = any(member.wants_ticks for member in members.values())
     recovers = any(member.guarantee.survives_loss for member in members.values())
-    most_us = int(of.quantiles.max()) + int(of.places.max())
-    tick_us = min(max(most_us // TICKS_A_DELAY, LEAST_TICK_US), MOST_TICK_US) if timed else None
+    max_delay_us = int(channels.quantiles.max()) + int(channels.location_delays_us.max())
+    tick_us = min(max(max_delay_us // TICKS_PER_DELAY, MIN_TICK_US), MAX_TICK_US) if timed else None
     repeats = own or recovers or timed or scenario.links.duplicate > 0
-    return Members(members, relation, tick_us, _patience_us(scenario, most_us, recovers), repeats)
+    return RunMembers(
+        members,
+        relation,
+        tick_us,
+        _compute_idle_timeout_us(scenario, max_delay_us, recovers),
+        repeats,
+    )
 
 
-def _known(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol]:
+def _make_registered_members(
+    scenario: Scenario, seed: int, channels: Channels
+) -> Mapping[int, Protocol]:
     check_fit(scenario)
     found = entry(scenario.protocol)
     options = {**found.options(scenario.variant), **scenario.options}
@@ -63,52 +75,64 @@ def _known(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol
     if isinstance(tree, Hierarchy):
         groups = {at: tuple(tree.members(at)) for at in tree.super_peers}
         return build.hierarchy(found.load(), groups, tree.external_peers(), options)
-    return _flat(found.load(), scenario, {**_given(found.load(), scenario, seed, of), **options})
+    return _make_flat_members(
+        found.load(),
+        scenario,
+        {**_make_run_options(found.load(), scenario, seed, channels), **options},
+    )
 
 
-def _own(scenario: Scenario, seed: int, of: Channels) -> Mapping[int, Protocol]:
+def _make_user_members(scenario: Scenario, seed: int, channels: Channels) -> Mapping[int, Protocol]:
     try:
         made = load_class(scenario.protocol)
     except InputError as error:
-        raise fault("protocol.name", str(error)) from error
+        raise make_error("protocol.name", str(error)) from error
     stand_in = "tv" if made.addressing is Addressing.TOPICS else "unordered"
     if made.addressing is Addressing.MEMBERS:
         stand_in = "ses"
-    # Topology, workload and links must fit as they must for a protocol of the same kind.
+    # Check topology, workload and links with a protocol of the same kind.
     check_fit(replace(scenario, protocol=stand_in, variant="", options={}))
     try:
-        return _flat(made, scenario, {**_given(made, scenario, seed, of), **scenario.options})
+        return _make_flat_members(
+            made,
+            scenario,
+            {**_make_run_options(made, scenario, seed, channels), **scenario.options},
+        )
     except MemoryError:
-        raise  # says nothing of the class
-    except Exception as error:  # whatever a constructor of somebody's own raises
+        raise  # not caused by the class
+    except Exception as error:  # a user's constructor may raise anything
         file = scenario.protocol.rpartition(":")[0]
         what = str(not_made(made, file, scenario.options, error))
-        raise fault("protocol.options" if scenario.options else "protocol.name", what) from error
+        raise make_error(
+            "protocol.options" if scenario.options else "protocol.name", what
+        ) from error
 
 
-def _given(made: Factory, scenario: Scenario, seed: int, of: Channels) -> dict[str, Any]:
-    """Return what the run tells a protocol, where its constructor takes it."""
-    accepted = options_of(made)
+def _make_run_options(
+    factory: Factory, scenario: Scenario, seed: int, channels: Channels
+) -> dict[str, Any]:
+    accepted = options_of(factory)
     given: dict[str, Any] = {}
     if "bounds" in accepted and "bounds" not in scenario.options:
-        given["bounds"] = bounds_of(scenario, of)
+        given["bounds"] = compute_bounds(scenario, channels)
     if "subscriptions" in accepted and isinstance(scenario.topology, PubSub):
-        topics = enumerate(subscriptions(scenario.topology, seed))
+        topics = enumerate(draw_subscriptions(scenario.topology, seed))
         given["subscriptions"] = Subscriptions(dict(topics))
     return given
 
 
-def _flat(made: Factory, scenario: Scenario, options: Mapping[str, Any]) -> Mapping[int, Protocol]:
+def _make_flat_members(
+    factory: Factory, scenario: Scenario, options: Mapping[str, Any]
+) -> Mapping[int, Protocol]:
     assert isinstance(scenario.topology, Mesh | PubSub)
-    return build.flat(made, range(scenario.topology.size), plain_options(options))
+    return build.flat(factory, range(scenario.topology.size), plain_options(options))
 
 
-def _patience_us(scenario: Scenario, most_us: int, recovers: bool) -> int:
-    """Return how long a member can wait for time before something happens, generously."""
+def _compute_idle_timeout_us(scenario: Scenario, max_delay_us: int, recovers: bool) -> int:
     options = scenario.options
     if not is_file_target(scenario.protocol):
         options = {**entry(scenario.protocol).options(scenario.variant), **options}
     spans = [value for name, value in options.items() if name.endswith("_s")]
     longest_s = max([2.0, *(float(one) for one in spans if isinstance(one, int | float))])
-    waits_us = 4 * (most_us + round(2e6 * scenario.clocks.accuracy_s))
+    waits_us = 4 * (max_delay_us + round(2e6 * scenario.clocks.accuracy_s))
     return round((10 if recovers else 3) * longest_s * 1e6) + waits_us

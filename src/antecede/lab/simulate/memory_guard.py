@@ -1,8 +1,7 @@
-"""Memory guard: runs that need more memory than is free are refused, or ended with an error.
+"""Memory guard: rejects runs that need more memory than is free, or ends them with an error.
 
-Compiled engines allocate everything at the beginning, so their need is known. The need of the
-readable engine depends on the protocol: its run is limited to the free memory of machine,
-container and process, and the error says how far the run came.
+Compiled engines allocate all memory first, so their need is known. A run of the reference engine is
+limited to the free memory of machine, container and process. The error contains its progress.
 """
 
 from __future__ import annotations
@@ -19,62 +18,61 @@ from antecede.lab.simulate.run import AUTO, READABLE, compiled_engine
 from antecede.lab.simulate.topology import PubSub, kind_of
 
 KIB = 1024
-UNLIMITED = 1 << 62  # version 1 of control groups writes a number near this for no limit
+UNLIMITED = 1 << 62  # Version 1 of control groups writes a number near this for no limit
 
 
 def free_bytes(root: Path = Path("/")) -> int:
-    """Return the least of what machine, control groups and the process's limit leave, in bytes.
+    """Return the free memory: the least of machine, control groups and process limit.
 
-    Half of the machine's memory where the system names no free part. `root` holds proc and sys.
+    Half of the machine's memory if the system does not report it. `root` has proc and sys.
     """
-    found = [_of_machine(root), *_of_groups(root)]
+    found = [_read_machine_free(root), *_read_group_free(root)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
-        found.append(soft - own_size(root))
+        found.append(soft - read_process_size(root))
     return max(0, min(found))
 
 
-def _of_machine(root: Path) -> int:
-    for line in _text(root / "proc/meminfo").splitlines():
+def _read_machine_free(root: Path) -> int:
+    for line in _read_text(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name == "MemAvailable":
             return int(rest.split()[0]) * KIB
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-def own_size(root: Path = Path("/")) -> int:
-    """Return the bytes of this process's address space; 0 where the system does not say."""
-    words = _text(root / "proc/self/statm").split()
+def read_process_size(root: Path = Path("/")) -> int:
+    """Return the bytes of this process's address space (0: unknown)."""
+    words = _read_text(root / "proc/self/statm").split()
     return int(words[0]) * os.sysconf("SC_PAGE_SIZE") if words else 0
 
 
-def _of_groups(root: Path) -> Iterator[int]:
-    """Yield what each control group around this process leaves; files that can go count as free."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+def _read_group_free(root: Path) -> Iterator[int]:
+    for line in _read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            place = root / "sys/fs/cgroup"
+            base = root / "sys/fs/cgroup"
             names = ("memory.max", "memory.current", "inactive_file")
         elif "memory" in controllers.split(","):
-            place = root / "sys/fs/cgroup/memory"
+            base = root / "sys/fs/cgroup/memory"
             names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
         else:
             continue
         within = PurePosixPath(path.lstrip("/"))
         for folder in (within, *within.parents):
             if ".." not in folder.parts:
-                yield from _left(place / folder, *names)
+                yield from _compute_group_free(base / folder, *names)
 
 
-def _left(folder: Path, limit: str, used: str, spare: str) -> Iterator[int]:
-    most, taken = _text(folder / limit).strip(), _text(folder / used).strip()
+def _compute_group_free(folder: Path, limit: str, used: str, reclaimable: str) -> Iterator[int]:
+    most, taken = _read_text(folder / limit).strip(), _read_text(folder / used).strip()
     if not (most.isdecimal() and taken.isdecimal()) or int(most) >= UNLIMITED:
-        return  # "max", or no such group
-    stat = dict(line.split()[:2] for line in _text(folder / "memory.stat").splitlines())
-    yield int(most) - int(taken) + int(stat.get(spare, 0))
+        return  # no limit, or no such group
+    stat = dict(line.split()[:2] for line in _read_text(folder / "memory.stat").splitlines())
+    yield int(most) - int(taken) + int(stat.get(reclaimable, 0))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -84,33 +82,33 @@ def _text(path: Path) -> str:
 GIB, MIB = 1 << 30, 1 << 20
 
 
-def compiled_bytes(scenario: Scenario, engine: str = AUTO, seed: int = 0) -> int | None:
-    """Return the bytes that a compiled engine needs for a run; None: no engine runs it."""
+def estimate_compiled_bytes(scenario: Scenario, engine: str = AUTO, seed: int = 0) -> int | None:
+    """Return the bytes that a compiled engine needs for a run (None: no engine runs it)."""
     found = None if engine == READABLE else compiled_engine(scenario)
     return int(found.call("bytes", scenario, seed)) if found and found.name else None
 
 
 def check_memory(scenario: Scenario, engine: str = AUTO, *, free: int | None = None) -> None:
-    """Raise InputError where a compiled engine would need more than is free (`free` bytes)."""
-    need = compiled_bytes(scenario, engine)
+    """Raise InputError if a compiled engine would need more than `free` bytes."""
+    need = estimate_compiled_bytes(scenario, engine)
     have = free_bytes() if free is None else free
     if need is not None and need > have:
         raise InputError(
-            f"this run would need {_size(need)} of memory and {_size(have)} are free. Lower "
-            f"{_lower(scenario, {})}"
+            f"this run needs {_format_size(need)} of memory, but {_format_size(have)} are free; "
+            f"lower {_describe_remedy(scenario, {})}"
         )
 
 
 class Reached:
-    """A run's progress that is remembered, for the error of `within_memory`."""
+    """Stored progress of a run, for the error of `limit_memory`."""
 
     def __init__(self, follow: Callable[[float], None] = lambda part: None) -> None:
-        self.follow, self.part = follow, 0.0
+        self.report, self.fraction = follow, 0.0
 
     def __call__(self, part: float) -> None:
-        """Note the part of the sending time that is over, 0 to 1."""
-        self.part = part
-        self.follow(part)
+        """Store the fraction of the sending time that has passed, 0 to 1."""
+        self.fraction = part
+        self.report(part)
 
 
 @contextmanager
@@ -122,41 +120,45 @@ def within_memory(
     reached: Reached | None = None,
     name: str = "this run",
 ) -> Iterator[None]:
-    """End the block with InputError once it takes more bytes than are `free`.
+    """Raise InputError if the block takes more bytes than are `free`.
 
-    The limit is that of this process's address space (RLIMIT_AS); without its size (macOS) there is
-    none. `loosen` renames the keys to lower ("topology", "workload", "run") for commands with
-    options instead. `reached` is the run's progress.
+    The limit is RLIMIT_AS of this process; there is none if its size is unknown (macOS).
+    `option_names` replaces "topology", "workload" and "run" in the remedy by options of a command.
+    `progress`: progress of the run.
     """
     have = free_bytes() if free is None else free
     before = resource.getrlimit(resource.RLIMIT_AS)
-    own = own_size()
+    own = read_process_size()
     most = own + have
-    if own and most < min(_bounded(before[0]), _bounded(before[1])):
+    if own and most < min(_limit_to_float(before[0]), _limit_to_float(before[1])):
         resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
     full = False
     try:
         yield
     except MemoryError:
-        full = True  # raised below: until here the frames of the run hold what it took
+        full = True  # raised below, when the frames of the run are released
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     if full:
-        when = f" after {reached.part:.0%} of its sending time" if reached and reached.part else ""
+        when = (
+            f" after {reached.fraction:.0%} of its sending time"
+            if reached and reached.fraction
+            else ""
+        )
         raise InputError(
-            f"{name} took all of the {_size(have)} of memory that were free{when}. Lower "
-            f"{_lower(scenario, loosen or {})}"
+            f"{name} used all {_format_size(have)} of free memory{when}; lower "
+            f"{_describe_remedy(scenario, loosen or {})}"
         )
 
 
-def _bounded(limit: int) -> float:
+def _limit_to_float(limit: int) -> float:
     return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
-def _lower(scenario: Scenario, names: Mapping[str, str]) -> str:
+def _describe_remedy(scenario: Scenario, names: Mapping[str, str]) -> str:
     of_kind = {"mesh": "peers", "hierarchy": "groups", "pubsub": "subgroups"}
     members = names.get("topology", f"topology.{of_kind[kind_of(scenario.topology)]}")
-    keys = [names.get("workload", f"workload.{_rate_key(scenario)}")]
+    keys = [names.get("workload", f"workload.{_find_rate_key(scenario)}")]
     if scenario.workload.kind not in ("random", "replay"):
         keys.insert(0, names.get("run", "run.duration_s"))
     if isinstance(scenario.topology, PubSub) and "topology" not in names:
@@ -164,7 +166,7 @@ def _lower(scenario: Scenario, names: Mapping[str, str]) -> str:
     return f"{', '.join(keys)} or {members}"
 
 
-def _rate_key(scenario: Scenario) -> str:
+def _find_rate_key(scenario: Scenario) -> str:
     workload = scenario.workload
     if workload.kind in ("random", "replay"):
         return "messages" if workload.kind == "random" else "path"
@@ -173,5 +175,5 @@ def _rate_key(scenario: Scenario) -> str:
     return "rate_hz" if workload.kind == "poisson" else "interval (a longer one)"
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     return f"{count / GIB:,.1f} GiB" if count >= GIB // 10 else f"{count / MIB:,.0f} MiB"

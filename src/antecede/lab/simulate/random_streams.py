@@ -1,13 +1,11 @@
 """Random numbers as a function of their purpose, not of the time of drawing.
 
-Theory of operation
--------------------
 Every random choice of a run has a name: the run's seed, a stream (a delay, a loss, ...) and two
-numbers (for a delay: message and channel). The number is a hash of that name. So it does not depend
-on the order of events inside an engine: all engines, processes and clusters see the same arrivals.
+numbers (for a delay: message and channel). The random number is a hash of that name. So it does not
+depend on the order of events in an engine: all engines, processes and clusters draw the same.
 
-    key(seed, stream) = mix(seed * SEED_FACTOR + stream * STREAM_FACTOR)
-    draw(key, i, j)   = mix(key + i * I_FACTOR + j * J_FACTOR)            all modulo 2^64
+    make_key(seed, stream) = mix(seed * SEED_FACTOR + stream * STREAM_FACTOR)
+    draw(key, i, j)        = mix(key + i * I_FACTOR + j * J_FACTOR)       all modulo 2^64
 
 `mix` is the finaliser of SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13), a bijection.
 Compiled twin: `antecede.lab.simulate.compiled.random_streams`.
@@ -34,15 +32,15 @@ MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 class Stream(enum.IntEnum):
     """Purposes of draws. The numbers are part of every result: never renumber."""
 
-    DELAY = 1  # of an application message's first copy: (message, sender * size + receiver)
-    NOTE_DELAY = 2
-    """Of a protocol's own message or a further copy: (count of these, sender * size + receiver)."""
+    DELAY = 1  # Of a message's first copy: (message, sender * size + receiver)
+    CONTROL_DELAY = 2
+    """Of a control message or further copy: (count of these, sender * size + receiver)."""
     LOSS = 3
-    NOTE_LOSS = 4
+    CONTROL_LOSS = 4
     DUPLICATE = 5
     DUPLICATE_DELAY = 6
-    START = 7  # when a peer begins: (peer, 0)
-    INTERVAL = 8  # between a peer's messages: (peer, its message)
+    START = 7  # Start of a peer: (peer, 0)
+    INTERVAL = 8  # Between a peer's messages: (peer, its message)
     SENDER = 9
     SEND_TIME = 10
     ADDRESSEE = 11  # (message, address): the smallest draws are addressed
@@ -53,7 +51,7 @@ class Stream(enum.IntEnum):
     RESYNC = 16
     ANSWER = 17
     SAMPLE = 18
-    MARKER_DELAY = 19  # of a marker of a snapshot: (count of these, sender * size + receiver)
+    MARKER_DELAY = 19  # Of a snapshot marker: (count of these, sender * size + receiver)
     MARKER_LOSS = 20
 
 
@@ -64,8 +62,8 @@ def mix(word: int) -> int:
     return word ^ (word >> 31)
 
 
-def key(seed: int, stream: Stream) -> int:
-    """Return the key of a stream of a run; `seed` is any integer from 0."""
+def make_key(seed: int, stream: Stream) -> int:
+    """Return the key of a stream of a run. `seed` is any integer from 0."""
     return mix((seed * SEED_FACTOR + int(stream) * STREAM_FACTOR) & MASK)
 
 
@@ -74,12 +72,12 @@ def draw(key: int, i: int, j: int = 0) -> int:
     return mix((key + i * I_FACTOR + j * J_FACTOR) & MASK)
 
 
-def unit(key: int, i: int, j: int = 0) -> float:
+def draw_unit(key: int, i: int, j: int = 0) -> float:
     """Return a number in [0, 1)."""
     return (draw(key, i, j) >> 11) * 2.0**-53
 
 
-def draws(key: int, i: Ints | int, j: Ints | int = 0) -> Words:
+def draw_array(key: int, i: Ints | int, j: Ints | int = 0) -> Words:
     """Return `draw` of whole arrays (broadcast), as uint64."""
     with np.errstate(over="ignore"):
         first = np.asarray(i).astype(np.uint64) * np.uint64(I_FACTOR)
@@ -90,6 +88,6 @@ def draws(key: int, i: Ints | int, j: Ints | int = 0) -> Words:
         return np.asarray(word ^ (word >> np.uint64(31)), dtype=np.uint64)
 
 
-def units(key: int, i: Ints | int, j: Ints | int = 0) -> npt.NDArray[np.float64]:
-    """Return `unit` of whole arrays."""
-    return (draws(key, i, j) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+def draw_unit_array(key: int, i: Ints | int, j: Ints | int = 0) -> npt.NDArray[np.float64]:
+    """Return `draw_unit` of whole arrays."""
+    return (draw_array(key, i, j) >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,15 +1,13 @@
 """Workload from a trace: its authors are the peers, its replies the answers.
 
-Theory of operation
--------------------
-Every message of the trace (send and event rows) becomes one of the run, ordered by the first of
-these columns that all messages have: arrival, send, commit, author, start time, row. A message
-dated before one that it answers gets that time. The trace's span is scaled to `duration_s`, as
-months would leave no message under way at the sending of another.
+Every message of the trace (send and event rows) becomes a message of the run, ordered by the first
+of these columns that all messages have: arrival, send, commit, author, start time, row. A message
+dated before its parent gets the parent's time. The trace's span is scaled to `duration_s`.
+Otherwise, with months between messages, none would be in flight when another is sent.
 
 Author k, by first appearance, is the peer k modulo the number of peers. `messages` limits the
-number, from the beginning. An answer waits until the peer has what it answers. Rows without an
-author, and parents that are not in the trace or would close a circle, are left out.
+number, from the beginning. An answer waits until the peer has its parents. Rows without an author,
+unknown parents, and parents that would close a cycle are skipped.
 """
 
 from __future__ import annotations
@@ -24,15 +22,15 @@ import numpy as np
 
 from antecede.errors import InputError
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.config.tables import fault
+from antecede.lab.simulate.config.tables import make_error
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.schedule import Schedule
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, read
 
-TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "file_order")
+TIME_COLUMNS = ("arrival", "send_time", "commit_time", "author_time", "start_time", "file_order")
 
 
-class Message(NamedTuple):
+class TraceMessage(NamedTuple):
     """A message of a trace."""
 
     id: str
@@ -41,26 +39,26 @@ class Message(NamedTuple):
     time: int
 
 
-class Replayed(NamedTuple):
-    """A schedule, and by message what it answers, ascending."""
+class ReplayedWorkload(NamedTuple):
+    """A schedule, and the parents of each message, ascending."""
 
     schedule: Schedule
     parents: Sequence[tuple[int, ...]]
 
 
-def replay_trace(scenario: Scenario) -> Replayed:
-    """Return the messages of the workload's trace; raises ScenarioError if it has none."""
+def replay_trace(scenario: Scenario) -> ReplayedWorkload:
+    """Return the messages of the workload's trace. Raises ConfigError if it has none."""
     if not scenario.workload.path:
-        raise fault("workload.path", "is empty; it names a trace")
+        raise make_error("workload.path", "empty; expected the path of a trace")
     path = Path(scenario.workload.path)
     changed = path.stat().st_mtime_ns if path.is_file() else 0
     try:
-        messages = _messages(path, changed)[: scenario.workload.messages]
+        messages = _read_messages(path, changed)[: scenario.workload.messages]
     except InputError as error:
-        raise fault("workload.path", str(error)) from error
+        raise make_error("workload.path", str(error)) from error
     if not messages:
-        raise fault("workload.path", f"{path}: no message with an author")
-    order, times, parents = _causes_first(messages)
+        raise make_error("workload.path", f"{path}: no message has an author")
+    order, times, parents = _sort_by_causes(messages)
     senders = scenario.topology.senders()
     authors: dict[str, int] = {}
     for message in messages:
@@ -68,7 +66,7 @@ def replay_trace(scenario: Scenario) -> Replayed:
     number = {at: k for k, at in enumerate(order)}
     first, span = times[0], max(1, times[-1] - times[0])
     last_us = round(scenario.duration_s * US) - 1
-    return Replayed(
+    return ReplayedWorkload(
         Schedule(
             np.array([(time - first) * last_us // span for time in times], dtype=np.int64),
             np.array(
@@ -81,32 +79,30 @@ def replay_trace(scenario: Scenario) -> Replayed:
 
 
 @functools.lru_cache(maxsize=4)
-def _messages(path: Path, changed_ns: int) -> list[Message]:
-    """Return the messages of a trace by time; the first row of an id counts.
-
-    `changed_ns` is when the file was written: a part of the cache's key.
-    """
+def _read_messages(path: Path, changed_ns: int) -> list[TraceMessage]:
+    """Return the messages of a trace by time. `changed_ns` is part of the cache's key."""
     events = read([path]).events
     rows = [row for row in events.to_pylist() if row["kind"] not in (RECEIVE, DELIVER)]
-    if any(row["kind"] == SEND for row in rows):  # then the others are local events
+    if any(row["kind"] == SEND for row in rows):  # other rows are local events
         rows = [row for row in rows if row["kind"] == SEND]
     rows = [row for row in rows if row["member"]]
-    column = next(name for name in TIMES if all(row[name] is not None for row in rows))
-    found: dict[str, Message] = {}
+    column = next(name for name in TIME_COLUMNS if all(row[name] is not None for row in rows))
+    found: dict[str, TraceMessage] = {}
     for row in rows:
         name = row["id"]
-        found.setdefault(name, Message(name, row["member"], tuple(row["parents"]), row[column]))
+        found.setdefault(
+            name, TraceMessage(name, row["member"], tuple(row["parents"]), row[column])
+        )
     return sorted(found.values(), key=lambda message: message.time)
 
 
-def _causes_first(messages: Sequence[Message]) -> tuple[list[int], list[int], list[list[int]]]:
-    """Return an order with parents first, its times, and the parents by message.
-
-    Times never fall. A message in a circle of replies, or behind one, answers nothing.
-    """
-    place = {message.id: at for at, message in enumerate(messages)}
+def _sort_by_causes(
+    messages: Sequence[TraceMessage],
+) -> tuple[list[int], list[int], list[list[int]]]:
+    """Return an order with parents first, its times, and the parents without cycles."""
+    position = {message.id: at for at, message in enumerate(messages)}
     parents = [
-        sorted({place[name] for name in message.parents if name in place} - {at})
+        sorted({position[name] for name in message.parents if name in position} - {at})
         for at, message in enumerate(messages)
     ]
     children: dict[int, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Choice of the engine for a run; figures do not depend on it."""
+"""Choice of the engine for a run. Results do not depend on it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import importlib
 from typing import Any, NamedTuple
 
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.compatibility import readable_only
+from antecede.lab.simulate.config.compatibility import find_reference_only_reason
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.outputs.result import EVERYTHING, Measures, Result
 from antecede.lab.simulate.reference_engine import run_readable
 
-AUTO, READABLE, COMPILED = "auto", "readable", "compiled"
+AUTO, READABLE, COMPILED = "auto", "reference", "compiled"
 ENGINES = (AUTO, READABLE, COMPILED)
-_COMPILED = ("mesh", "hierarchy")
+_COMPILED_ENGINES = ("mesh", "hierarchy")
 """Compiled engines: `compiled.NAME.engine` has `can_run_NAME`, `run_NAME` and `bytes_NAME`."""
 
 
 def simulate(
     scenario: Scenario, seed: int, engine: str = AUTO, measures: Measures = EVERYTHING
 ) -> Result:
-    """Run a scenario and return its figures; `seed` is any integer from 0.
+    """Run a configuration and return its result. `seed` is any integer from 0.
 
-    "auto" takes a compiled engine where one can run the scenario. `measures` limits what a compiled
-    engine counts. Raises ScenarioError for what cannot run, for "compiled" with the reasons.
+    "auto" uses a compiled engine if one can run the configuration. `measures` limits the metrics of
+    a compiled engine. Raises ConfigError for an invalid configuration, and for "compiled" if no
+    compiled engine can run it.
     """
     if engine not in ENGINES:
-        raise ScenarioError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")
+        raise ScenarioError(f"engine: unknown engine {engine!r}; choose from {', '.join(ENGINES)}")
     if engine == READABLE:
         return run_readable(scenario, seed)
     found = compiled_engine(scenario)
@@ -35,31 +36,30 @@ def simulate(
         return result
     if engine == COMPILED:
         reasons = "; ".join(found.reasons)
-        raise ScenarioError(f"engine: no compiled engine can run this; {reasons}")
+        raise ScenarioError(f"engine: no compiled engine can run this configuration; {reasons}")
     return run_readable(scenario, seed)
 
 
 class CompiledEngine(NamedTuple):
-    """The compiled engine that can run a scenario, or why none can."""
+    """The compiled engine that can run a configuration, or the reasons why none can."""
 
-    name: str
-    """Empty: there is none."""
+    name: str  # Empty: none
     module: Any = None
     reasons: tuple[str, ...] = ()
 
     def call(self, what: str, *arguments: Any) -> Any:
-        """Return what its function `what_NAME` returns."""
+        """Call its function `FUNCTION_NAME`."""
         return getattr(self.module, f"{what}_{self.name}")(*arguments)
 
 
 def compiled_engine(scenario: Scenario) -> CompiledEngine:
-    """Return the compiled engine that "auto" takes for a scenario. Raises ScenarioError."""
-    why = readable_only(scenario)
+    """Return the compiled engine that "auto" uses for a configuration. Raises ConfigError."""
+    why = find_reference_only_reason(scenario)
     if why is not None:
         return CompiledEngine("", reasons=(why,))
     reasons = []
-    for name in _COMPILED:
-        found = CompiledEngine(name, _engine(name))
+    for name in _COMPILED_ENGINES:
+        found = CompiledEngine(name, _load_engine(name))
         reason = found.call("can_run", scenario)
         if reason is None:
             return found
@@ -67,6 +67,5 @@ def compiled_engine(scenario: Scenario) -> CompiledEngine:
     return CompiledEngine("", reasons=tuple(reasons))
 
 
-def _engine(name: str) -> Any:
-    """Import an engine when it is first asked for: numba is not everywhere."""
+def _load_engine(name: str) -> Any:
     return importlib.import_module(f"{__package__}.compiled.{name}.engine")

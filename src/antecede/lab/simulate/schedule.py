@@ -1,7 +1,6 @@
 """Send times of a run, the same for all engines.
 
-Message m is the m-th of this list (by time, then by sender). Its number names it in every random
-draw, so messages and delays do not depend on the protocol.
+Message m is the m-th by time, then by sender. Draws use m, so a protocol changes no send or delay.
 """
 
 from __future__ import annotations
@@ -12,52 +11,54 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.delays import US, picks
-from antecede.lab.simulate.random_streams import Ints, Stream, draws, key, units
+from antecede.lab.simulate.delays import US, pick_array
+from antecede.lab.simulate.random_streams import Ints, Stream, draw_array, draw_unit_array, make_key
 from antecede.lab.simulate.topology import Topology
 
-BYTES_A_LINE = 40  # of a trace that is replayed, at least
+BYTES_PER_LINE = 40  # Smallest size of a line of a replayed trace
 
 
 class Schedule(NamedTuple):
-    """The application's messages in the order of their sending."""
+    """The application's messages in send order."""
 
     time_us: Ints  # [messages] microseconds from the start, ascending
     sender: Ints  # [messages] address
 
 
 def build_schedule(scenario: Scenario, seed: int) -> Schedule:
-    """Return the send times of a run. Replays are scheduled by `antecede.lab.simulate.replay`."""
-    senders = talking(scenario.topology, scenario.workload.silent)
+    """Return the send times of a run. For replays: `antecede.lab.simulate.replay`."""
+    senders = list_active_senders(scenario.topology, scenario.workload.silent)
     kind = scenario.workload.kind
     if kind == "random":
-        return _random(scenario, seed, senders)
-    starts, gaps = (_periodic if kind == "periodic" else _poisson)(scenario, seed, senders)
+        return _draw_random(scenario, seed, senders)
+    starts, gaps = (_draw_periodic if kind == "periodic" else _draw_poisson)(
+        scenario, seed, senders
+    )
     times = starts[:, None] + np.concatenate(
         [np.zeros((len(senders), 1), np.int64), np.cumsum(gaps, axis=1)], axis=1
     )
     who = np.broadcast_to(senders[:, None], times.shape)
     inside = times < round(scenario.duration_s * US)
-    return _sorted(times[inside], who[inside])
+    return _sort_schedule(times[inside], who[inside])
 
 
 def expected_messages(scenario: Scenario) -> float:
-    """Return how many messages a run sends, about, without drawing them."""
+    """Return the approximate number of messages of a run, without drawing them."""
     workload = scenario.workload
     senders = len(scenario.topology.senders()) - workload.silent
     if workload.kind == "random":
         return float(workload.messages or 0)
     if workload.kind == "replay":
         path = Path(workload.path or "")
-        return path.stat().st_size / BYTES_A_LINE if path.is_file() else 0.0
+        return path.stat().st_size / BYTES_PER_LINE if path.is_file() else 0.0
     if workload.total_hz is not None:
         return workload.total_hz * scenario.duration_s
     hz = workload.rate_hz if workload.kind == "poisson" else 1 / max(workload.interval.mean_s, 1e-6)
     return senders * hz * scenario.duration_s
 
 
-def talking(topology: Topology, silent: int) -> Ints:
-    """Return the addresses that send; the silent are the last of each role, in proportion."""
+def list_active_senders(topology: Topology, silent: int) -> Ints:
+    """Return the addresses that send. Silent peers are the last of each role, in proportion."""
     everybody = topology.senders()
     roles: dict[str, list[int]] = {}
     for address in everybody:
@@ -71,37 +72,39 @@ def talking(topology: Topology, silent: int) -> Ints:
     return np.array(sorted(found), dtype=np.int64)
 
 
-def _periodic(scenario: Scenario, seed: int, senders: Ints) -> tuple[Ints, Ints]:
+def _draw_periodic(scenario: Scenario, seed: int, senders: Ints) -> tuple[Ints, Ints]:
     interval = scenario.workload.interval
     if scenario.workload.total_hz is not None:
         interval = interval.scaled(len(senders) / scenario.workload.total_hz / interval.mean_s)
     table = interval.quantiles()
     mean_us = interval.mean_s * US
     count = int(scenario.duration_s * US / max(int(table[0]), 1)) + 1
-    starts = (units(key(seed, Stream.START), senders) * mean_us).astype(np.int64)
-    words = draws(key(seed, Stream.INTERVAL), senders[:, None], np.arange(count)[None, :])
-    return starts, picks(table, words)
+    starts = (draw_unit_array(make_key(seed, Stream.START), senders) * mean_us).astype(np.int64)
+    words = draw_array(make_key(seed, Stream.INTERVAL), senders[:, None], np.arange(count)[None, :])
+    return starts, pick_array(table, words)
 
 
-def _poisson(scenario: Scenario, seed: int, senders: Ints) -> tuple[Ints, Ints]:
+def _draw_poisson(scenario: Scenario, seed: int, senders: Ints) -> tuple[Ints, Ints]:
     rate = scenario.workload.rate_hz
     if scenario.workload.total_hz is not None:
         rate = scenario.workload.total_hz / len(senders)
     expected = rate * scenario.duration_s
     count = int(expected + 10 * np.sqrt(expected) + 20)
     starts = np.zeros(len(senders), dtype=np.int64)
-    parts = units(key(seed, Stream.INTERVAL), senders[:, None], np.arange(count + 1)[None, :])
+    parts = draw_unit_array(
+        make_key(seed, Stream.INTERVAL), senders[:, None], np.arange(count + 1)[None, :]
+    )
     gaps = np.round(-np.log1p(-parts) / rate * US).astype(np.int64)
     return starts + gaps[:, 0], gaps[:, 1:]
 
 
-def _random(scenario: Scenario, seed: int, senders: Ints) -> Schedule:
+def _draw_random(scenario: Scenario, seed: int, senders: Ints) -> Schedule:
     count = np.arange(scenario.workload.messages or 0)
-    times = units(key(seed, Stream.SEND_TIME), count) * scenario.duration_s * US
-    which = (units(key(seed, Stream.SENDER), count) * len(senders)).astype(np.int64)
-    return _sorted(times.astype(np.int64), senders[which])
+    times = draw_unit_array(make_key(seed, Stream.SEND_TIME), count) * scenario.duration_s * US
+    which = (draw_unit_array(make_key(seed, Stream.SENDER), count) * len(senders)).astype(np.int64)
+    return _sort_schedule(times.astype(np.int64), senders[which])
 
 
-def _sorted(times: Ints, who: Ints) -> Schedule:
-    order = np.lexsort((who, times))
-    return Schedule(times[order], who[order])
+def _sort_schedule(times: Ints, senders: Ints) -> Schedule:
+    order = np.lexsort((senders, times))
+    return Schedule(times[order], senders[order])

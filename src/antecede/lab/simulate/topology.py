@@ -17,8 +17,6 @@ PEER, SUPER, INTERNAL, EXTERNAL = "peer", "super", "internal", "external"
 
 
 class _Peers(abc.ABC):
-    """Peers that all have an application."""
-
     @property
     @abc.abstractmethod
     def size(self) -> int: ...
@@ -34,12 +32,12 @@ class _Peers(abc.ABC):
 
 @dataclass(frozen=True)
 class Mesh(_Peers):
-    """Peers that all talk to each other directly. Raises ScenarioError."""
+    """Peers that all send to each other directly. Raises ConfigError."""
 
     peers: int
 
     def __post_init__(self) -> None:
-        _at_least("peers", self.peers, 1)
+        _check_minimum("peers", self.peers, 1)
 
     @property
     def size(self) -> int:
@@ -53,29 +51,26 @@ class Mesh(_Peers):
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Internal groups of these sizes with a super peer each, and external peers.
-
-    Evropeytsev et al. 2016.
-    """
+    """Internal groups with a super peer each, and external peers (Evropeytsev et al. 2016)."""
 
     groups: tuple[int, ...]
     external: int = 0
 
     def __post_init__(self) -> None:
         if not self.groups:
-            raise ScenarioError("groups: a hierarchy has at least one internal group")
+            raise ScenarioError("groups: empty; a hierarchy needs an internal group")
         for size in self.groups:
-            _at_least("groups", size, 1)
-        _at_least("external", self.external, 0)
+            _check_minimum("groups", size, 1)
+        _check_minimum("external", self.external, 0)
 
     @property
     def super_peers(self) -> range:
-        """Addresses of the super peers: the one of group g has the address g."""
+        """Addresses of the super peers. That of group g has the address g."""
         return range(len(self.groups))
 
     @property
     def size(self) -> int:
-        """Number of addresses, super peers too."""
+        """Number of addresses, including super peers."""
         return len(self.groups) + sum(self.groups) + self.external
 
     def members(self, group: int) -> range:
@@ -94,7 +89,7 @@ class Hierarchy:
         return EXTERNAL if address >= self.size - self.external else INTERNAL
 
     def group(self, address: int) -> int:
-        """Return the number of the address's group; external peers have the number after all."""
+        """Return the number of the address's group. External peers form the last group."""
         if address < len(self.groups):
             return address
         first = len(self.groups)
@@ -113,8 +108,7 @@ class Hierarchy:
 class PubSub(_Peers):
     """Subgroups of these sizes that share `topics` topics (Nakayama 2017, section 3).
 
-    Every peer subscribes to 1 to `subscribed` of them, drawn by seed (Nakayama 2017: h_i, at most
-    xt); None: to all.
+    Every peer subscribes to 1 to `subscribed` of them (None: all), drawn by seed (h_i, at most xt).
     """
 
     subgroups: tuple[int, ...]
@@ -123,12 +117,14 @@ class PubSub(_Peers):
 
     def __post_init__(self) -> None:
         if not self.subgroups:
-            raise ScenarioError("subgroups: there is at least one")
+            raise ScenarioError("subgroups: empty; expected at least one")
         for size in self.subgroups:
-            _at_least("subgroups", size, 1)
-        _at_least("topics", self.topics, 1)
+            _check_minimum("subgroups", size, 1)
+        _check_minimum("topics", self.topics, 1)
         if self.subscribed is not None and not 1 <= self.subscribed <= self.topics:
-            raise ScenarioError(f"subscribed: {self.subscribed} of {self.topics} topics")
+            raise ScenarioError(
+                f"subscribed: {self.subscribed}; expected 1 to {self.topics} (topics)"
+            )
 
     @property
     def size(self) -> int:
@@ -142,24 +138,24 @@ class PubSub(_Peers):
             first += size
             if address < first:
                 return number
-        raise ScenarioError(f"address {address}: there are {self.size}")
+        raise ScenarioError(f"unknown address {address}; choose from 0 to {self.size - 1}")
 
 
 Topology: TypeAlias = Mesh | Hierarchy | PubSub
 TOPOLOGIES: Mapping[str, type[Topology]] = {"mesh": Mesh, "hierarchy": Hierarchy, "pubsub": PubSub}
-"""By what scenario files call them."""
+"""Names of topologies in configuration files."""
 
 
-def names_of(topology: Topology) -> list[str]:
-    """Return what traces call the addresses: role and number."""
+def list_names(topology: Topology) -> list[str]:
+    """Return the names of the addresses in traces: role and number."""
     return [f"{topology.role(at)}{at}" for at in range(topology.size)]
 
 
 def kind_of(topology: Topology) -> str:
-    """Return what scenario files call a topology."""
+    """Return the name of a topology in configuration files."""
     return next(kind for kind, made in TOPOLOGIES.items() if isinstance(topology, made))
 
 
-def _at_least(key: str, value: int, least: int) -> None:
-    if value < least:
-        raise ScenarioError(f"{key}: {value}; it is {least} or more")
+def _check_minimum(key: str, value: int, minimum: int) -> None:
+    if value < minimum:
+        raise ScenarioError(f"{key}: {value}; expected {minimum} or more")

@@ -15,7 +15,12 @@ from antecede.lab.report.model import Findings
 from antecede.lab.reproductions.framework import code_digest, runner
 from antecede.lab.reproductions.framework.execute import run_locally
 from antecede.lab.reproductions.framework.results import Results
-from antecede.lab.reproductions.framework.runner import Conducted, Interrupted, Watch, conduct
+from antecede.lab.reproductions.framework.runner import (
+    Conducted,
+    Interrupted,
+    StudyProgress,
+    conduct,
+)
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import COST, Study
 from tests.lab.reproductions import toy
@@ -80,7 +85,7 @@ def test_changed_code_makes_results_stale(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(runner, "code_digest", lambda modules: "other")
     drawn = done_in(tmp_path, redraw=True)
     assert (drawn.carried_out, drawn.stored, drawn.stale) == (0, 9, 9)
-    assert "9 runs were carried out by other code" in drawn.findings.conditions[-1]
+    assert "9 runs were executed by another version of the code" in drawn.findings.conditions[-1]
     done = done_in(tmp_path)
     assert (done.carried_out, done.stored, done.stale) == (9, 0, 9)
     assert done_in(tmp_path).stale == 0
@@ -123,7 +128,7 @@ def test_the_digest_of_the_code_follows_its_sources(
 
 def test_the_module_of_execute_and_those_it_names_decide() -> None:
     study = replace(toy.STUDY, code=("antecede.lab.reproductions.vector.study",))
-    assert code_digest.modules_of(study) == (
+    assert code_digest.collect_modules(study) == (
         "antecede.lab.reproductions.vector.study",
         "tests.lab.reproductions.toy",
     )
@@ -151,7 +156,7 @@ def test_findings_that_lack_too_much_say_so(tmp_path: Path) -> None:
 
     study = replace(toy.with_runs(BAD), findings=strict)
     findings = done_in(tmp_path, study=study).findings
-    assert "Too few runs gave figures" in findings.finding
+    assert "Too few runs have results" in findings.finding
     assert len(findings.failed) == 1
     with pytest.raises(KeyError):  # nothing failed: a mistake of the study's
         done_in(tmp_path, study=replace(study, runs=lambda quick: toy.sums()))
@@ -161,18 +166,18 @@ def test_some_runs_by_their_keys(tmp_path: Path) -> None:
     engine = Counting()
     done = done_in(tmp_path, engine, only=["sum/10 *", "*00 steps/seed 3"])
     assert (done.carried_out, done.left) == (5, 4)
-    assert "4 runs were left out by choice." in done.findings.conditions
-    with pytest.raises(InputError, match=r"no run's key matches 'peers'.*9 runs: 'sum/10 steps"):
+    assert "4 runs were not selected." in done.findings.conditions
+    with pytest.raises(InputError, match=r"no run key matches 'peers'.*9 runs: 'sum/10 steps"):
         done_in(tmp_path, only=["peers"])
     assert done_in(tmp_path).carried_out == 4
 
 
 def test_there_must_be_something_to_draw(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no results to draw"):
+    with pytest.raises(InputError, match="no results to draw"):
         done_in(tmp_path, redraw=True)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "results").mkdir()
-    with pytest.raises(InputError, match="has no results of these runs to draw"):
+    with pytest.raises(InputError, match="no results of these runs to draw"):
         done_in(tmp_path, redraw=True)
 
 
@@ -185,8 +190,8 @@ def test_the_line_tells_share_of_the_work_and_runs(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("antecede.progress.REDRAW_S", 0.0)
     stream = Terminal()
     runs = [Run("a", 1, 90.0), Run("b", 2, 5.0), Run("c", 3, 5.0)]
-    with Watch("toy", runs, runs[:2], stream) as watch:
-        watch.passed([runs[0]])
+    with StudyProgress("toy", runs, runs[:2], stream) as watch:
+        watch.advance([runs[0]])
     shown = stream.getvalue()
     assert "toy  1 of 3 runs" in shown
     assert "  5%" in shown
@@ -197,10 +202,10 @@ def test_the_line_tells_share_of_the_work_and_runs(monkeypatch: pytest.MonkeyPat
 def test_a_pipe_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     runs = [Run("a", 1, 1.0), Run("b", 2, 3.0)]
-    with Watch("toy", runs, runs, stream) as watch:
-        watch.passed([runs[0]])
+    with StudyProgress("toy", runs, runs, stream) as watch:
+        watch.advance([runs[0]])
         assert stream.getvalue() == ""
         monkeypatch.setattr(runner, "LINE_EVERY_S", 0.0)
-        watch.passed([])
+        watch.advance([])
     assert stream.getvalue().startswith("toy: 1 of 2 runs, about ")
     assert stream.getvalue().endswith(" left, 25% of the estimated work\n")

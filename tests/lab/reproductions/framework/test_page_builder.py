@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from antecede.errors import LocalError
-from antecede.lab.report.model import NO_FIGURES, Claim, Findings, Row, Section
-from antecede.lab.reproductions.framework.page_builder import page_from
+from antecede.lab.report.model import NO_METRICS, Claim, Findings, Row, Section
+from antecede.lab.reproductions.framework.page_builder import findings_from_tables
 from antecede.lab.reproductions.framework.results import Results
 from tests.lab.reproductions.framework.test_results import grid, powers
 
@@ -16,7 +16,7 @@ MEAN = {"mean": "y"}
 
 
 def page(results: Results, section: dict[str, Any], **tables: Any) -> Findings:
-    return page_from({"section": [{"title": "T", **section}], **tables})(results, False)
+    return findings_from_tables({"section": [{"title": "T", **section}], **tables})(results, False)
 
 
 def section(results: Results, tables: dict[str, Any], **more: Any) -> Section:
@@ -47,7 +47,7 @@ def test_a_row_for_each_point_that_has_a_figure() -> None:
     assert [row.ours for row in found.rows] == [4.0, 6.0, 9.0, 5.0, 8.0, 14.0]
     assert found.rows[4] == Row("Figure 1", "y of 3", "x 2", 10.0, 8.0, "units", "read off")
     assert found.finding == (
-        "0 of 2 figures come out within 10 % of the paper's, 0 of them within 6 %."
+        "0 of 2 published values are reproduced within 10 %, 0 of them within 6 %."
     )
     assert found.reads == ("y", "z")
 
@@ -101,7 +101,7 @@ def test_limits(holds: dict[str, float], verdict: bool) -> None:
 
 def test_what_no_run_gave_is_not_judged() -> None:
     found = claim({"value": {"mean": "z"}, "holds": {"equal": 0}})
-    assert (found.found, found.verdict) == (NO_FIGURES, "not run")
+    assert (found.found, found.verdict) == (NO_METRICS, "not run")
 
 
 def test_values_rise_along_an_axis() -> None:
@@ -158,15 +158,23 @@ def test_a_power_is_undecided_where_its_interval_spans_a_limit(
 
 
 def test_what_a_page_cannot_say_is_refused() -> None:
-    with pytest.raises(LocalError, match=r"claim 'S': holds = \{'near': 1\}; at_most, at_least"):
+    with pytest.raises(
+        LocalError, match=r"claim 'S': invalid holds = \{'near': 1\}; choose from at_most, at_least"
+    ):
         claim({"value": MEAN, "holds": {"near": 1}})
-    with pytest.raises(LocalError, match=r"\{'median': 'y'\} is no measure; one of mean, total"):
+    with pytest.raises(
+        LocalError, match=r"unknown measure \{'median': 'y'\}; choose from mean, total"
+    ):
         claim({"value": {"median": "y"}, "holds": {"equal": 1}})
-    with pytest.raises(LocalError, match="claim: no key is called 'formt'; statement, place"):
+    with pytest.raises(
+        LocalError, match="claim: unknown key 'formt'; choose from statement, place"
+    ):
         claim({"value": MEAN, "formt": ".1f", "holds": {"equal": 1}})
-    with pytest.raises(LocalError, match="measure power: no key is called 'from'; power, where"):
+    with pytest.raises(
+        LocalError, match="measure power: unknown key 'from'; choose from power, where"
+    ):
         claim({"value": {"power": ["y", "x"], "from": 2}, "holds": {"equal": 1}})
-    with pytest.raises(LocalError, match="claim 'S': give holds, compare or compare_over"):
+    with pytest.raises(LocalError, match="claim 'S': set one of holds, compare and compare_over"):
         claim({"value": MEAN})
     with pytest.raises(LocalError, match=r"holds = .'rising': 0, 'equal': 1.; .* the last 4"):
         claim({"value": MEAN, "by": ["x"], "holds": {"rising": 0, "equal": 1}})

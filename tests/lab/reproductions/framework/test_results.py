@@ -46,12 +46,12 @@ def grid() -> tuple[Results, list[Run]]:
 def test_runs_are_picked_by_parameters_kind_and_seed() -> None:
     results, runs = grid()
     assert len(results.runs) == len(runs) - 1
-    assert [run.key for run in results.where(factor=2, x=4)] == ["2/4/1"]
-    assert [run.key for run in results.where(kind="line", seed=3, x=1)] == ["2/1/3", "3/1/3"]
-    assert results.where(factor=9) == []
-    with pytest.raises(LocalError, match="no run of the study has style; parameters are"):
+    assert [run.key for run in results.find_runs(factor=2, x=4)] == ["2/4/1"]
+    assert [run.key for run in results.find_runs(kind="line", seed=3, x=1)] == ["2/1/3", "3/1/3"]
+    assert results.find_runs(factor=9) == []
+    with pytest.raises(LocalError, match="unknown parameter style; choose from"):
         results.line("one", "y", "x", style="dashed")
-    assert results.figures(runs[2]) == {"y": 3.0, "s": [1.0, 2.0]}
+    assert results.get_metrics(runs[2]) == {"y": 3.0, "s": [1.0, 2.0]}
 
 
 def test_means_are_over_seeds() -> None:
@@ -79,7 +79,7 @@ def test_slopes_are_least_squares() -> None:
 
 def test_conditions_are_compared_as_workers_read_them() -> None:
     runs = [Run("a", 1, 1.0, "sum", {}, {"steps": 10, "delay": [1, 2]})]
-    assert len(results_of(toy.STUDY, runs).where(delay=(1, 2))) == 1
+    assert len(results_of(toy.STUDY, runs).find_runs(delay=(1, 2))) == 1
 
 
 def powers(values: dict[int, list[float]]) -> Results:

@@ -14,16 +14,16 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.lab.reproductions.framework import store as store_module
-from antecede.lab.reproductions.framework.execute import outcome
+from antecede.lab.reproductions.framework.execute import execute_run
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.store import SCHEMA, Store, opened
+from antecede.lab.reproductions.framework.store import SCHEMA, Store, open_store
 from tests.lab.reproductions import toy
 
 RUNS = toy.sums()
 
 
 def append(store: Store, *runs: Run) -> None:
-    made: Any = [outcome(run, toy.execute) for run in runs]
+    made: Any = [execute_run(run, toy.execute) for run in runs]
     store.append(pa.Table.from_batches(made), {run.key: run for run in runs})
 
 
@@ -32,24 +32,24 @@ def names(folder: Path) -> list[str]:
 
 
 def keys(store: Store) -> list[str]:
-    return [run.key for run in store.done(RUNS)]
+    return [run.key for run in store.find_done(RUNS)]
 
 
 def test_what_was_appended_is_there_after_a_restart(tmp_path: Path) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, RUNS[0], RUNS[3])
         append(store, RUNS[1])
-        before = store.table(RUNS)
-    with opened(tmp_path, "c") as store:
+        before = store.collect_rows(RUNS)
+    with open_store(tmp_path, "c") as store:
         assert keys(store) == [run.key for run in (RUNS[0], RUNS[1], RUNS[3])]
-        assert store.table(RUNS).equals(before)
+        assert store.collect_rows(RUNS).equals(before)
         append(store, RUNS[2])  # does not overwrite a file that is there
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         assert len(keys(store)) == 4
 
 
 def test_a_finished_study_is_one_file_in_the_order_of_its_runs(tmp_path: Path) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         for run in reversed(RUNS):
             append(store, run)
         store.finish(RUNS)
@@ -63,40 +63,40 @@ def test_a_finished_study_is_one_file_in_the_order_of_its_runs(tmp_path: Path) -
 
 
 def test_other_grids_are_kept_aside_and_found_again(tmp_path: Path) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, *RUNS)
         store.finish(RUNS[:2])
     assert names(tmp_path) == [".lock", "earlier/earlier.parquet", "results/results.parquet"]
     table: Any = pq.read_table(tmp_path / "results" / "results.parquet")
     assert table["run"].unique().to_pylist() == [run.key for run in RUNS[:2]]
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         assert keys(store) == [run.key for run in RUNS]
         store.finish(RUNS)
     assert names(tmp_path) == [".lock", "results/results.parquet"]
 
 
 def test_a_run_under_another_key_is_the_same_run(tmp_path: Path) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, RUNS[0])
         renamed = RUNS[0]._replace(key="new")
-        assert store.done([renamed]) == [renamed]
-        assert set(store.table([renamed]).column("run").to_pylist()) == {"new"}
+        assert store.find_done([renamed]) == [renamed]
+        assert set(store.collect_rows([renamed]).column("run").to_pylist()) == {"new"}
 
 
 def test_results_of_other_code_are_not_taken(tmp_path: Path) -> None:
-    with opened(tmp_path, "old") as store:
+    with open_store(tmp_path, "old") as store:
         append(store, RUNS[0], RUNS[1])
-    with opened(tmp_path, "new") as store:
+    with open_store(tmp_path, "new") as store:
         assert keys(store) == []
         assert store.stale == {RUNS[0].digest(), RUNS[1].digest()}
         append(store, RUNS[1])
-    with opened(tmp_path, "new", any_code=True) as store:
+    with open_store(tmp_path, "new", any_code=True) as store:
         assert len(keys(store)) == 2
-    with opened(tmp_path, "new") as store:
+    with open_store(tmp_path, "new") as store:
         assert keys(store) == [RUNS[1].key]
         assert store.stale == {RUNS[0].digest()}
         store.finish(RUNS)
-    with opened(tmp_path, "new") as store:
+    with open_store(tmp_path, "new") as store:
         assert store.stale == set()
 
 
@@ -107,14 +107,14 @@ def test_a_kill_while_a_part_is_written_leaves_the_parts_before(
         file.write(b"PAR1 and no more")
         raise KeyboardInterrupt
 
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, RUNS[0])
         with monkeypatch.context() as patched:
             patched.setattr(store_module.pq, "write_table", torn)
             with pytest.raises(KeyboardInterrupt):
                 append(store, RUNS[1])
     assert any(name.endswith(".draft") for name in names(tmp_path))
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         assert keys(store) == [RUNS[0].key]
         assert store.unreadable == []
     assert names(tmp_path) == [".lock", "results/part-000000.parquet"]
@@ -124,10 +124,10 @@ def test_a_kill_while_a_part_is_written_leaves_the_parts_before(
 def test_a_kill_while_the_study_is_finished_loses_and_doubles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, *RUNS)
-        whole = store.table(RUNS)
-        real, left = store_module._write, iter(range(writes))
+        whole = store.collect_rows(RUNS)
+        real, left = store_module._write_file, iter(range(writes))
 
         def write(table: Any, path: Path) -> None:
             if next(left, None) is None:
@@ -135,49 +135,49 @@ def test_a_kill_while_the_study_is_finished_loses_and_doubles_nothing(
             real(table, path)
 
         with monkeypatch.context() as patched:
-            patched.setattr(store_module, "_write", write)
+            patched.setattr(store_module, "_write_file", write)
             with pytest.raises(KeyboardInterrupt):
                 store.finish(RUNS[:2])
-    with opened(tmp_path, "c") as store:
-        assert store.table(RUNS).equals(whole)
+    with open_store(tmp_path, "c") as store:
+        assert store.collect_rows(RUNS).equals(whole)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 torn", None])
 def test_a_file_that_cannot_be_read_is_set_aside_and_the_others_count(
     tmp_path: Path, content: bytes | None
 ) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, RUNS[0])
     bad = tmp_path / "results" / "part-000007.parquet"
     if content is None:
         pq.write_table(pa.table({"other": [1]}), bad)
     else:
         bad.write_bytes(content)
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         assert keys(store) == [RUNS[0].key]
         assert store.unreadable == [bad.with_name("part-000007.parquet.unreadable")]
     assert not bad.exists()
 
 
 def test_a_file_whose_inside_was_damaged_is_set_aside(tmp_path: Path) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, *RUNS)
         append(store, RUNS[0])
     bad = tmp_path / "results" / "part-000000.parquet"
     content = bytearray(bad.read_bytes())
     content[4:200] = bytes(196)
     bad.write_bytes(content)
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         assert store.unreadable == [bad.with_name(f"{bad.name}.unreadable")]
         assert keys(store) == [RUNS[0].key]
 
 
 def test_fresh_forgets_everything(tmp_path: Path) -> None:
-    with opened(tmp_path, "c") as store:
+    with open_store(tmp_path, "c") as store:
         append(store, *RUNS)
         store.finish(RUNS[:2])
     (tmp_path / "notes.txt").write_text("mine")
-    with opened(tmp_path, "c", fresh=True) as store:
+    with open_store(tmp_path, "c", fresh=True) as store:
         assert keys(store) == []
     assert names(tmp_path) == [".lock", "notes.txt"]
 
@@ -190,16 +190,16 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         "with opened(Path(sys.argv[1]), 'c'): pass"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
-    with opened(tmp_path, "c"):
+    with open_store(tmp_path, "c"):
         other = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "another study writes here now" in other.stderr
+    assert "another study is writing here" in other.stderr
     assert subprocess.run(command, check=False).returncode == 0
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(InputError, match=r"file: no study can be kept here"),
-        opened(tmp_path / "file", "c"),
+        pytest.raises(InputError, match=r"file: cannot write results here"),
+        open_store(tmp_path / "file", "c"),
     ):
         pass

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antecede.errors import InputError, LocalError
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import checked, simulation
+from antecede.lab.reproductions.framework.study import checked, make_simulation_run
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.topology import Mesh
 from tests.lab.reproductions import toy
@@ -56,12 +56,12 @@ def test_key_and_estimate_do_not_decide_the_digest() -> None:
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ([RUN, RUN._replace(seed=2)], "two runs have the key 'a'"),
-        ([RUN, RUN._replace(key="b")], "the runs 'a' and 'b' do the same"),
-        ([RUN._replace(parameters={"x": {1, 2}})], "'a' is not made of plain values"),
-        ([RUN._replace(parameters={"x": float("nan")})], "'a' is not made of plain values"),
-        ([RUN._replace(cost_s=0.0)], "cost_s is 0.0"),
-        ([RUN._replace(cost_s=float("inf"))], "not made of plain values"),
+        ([RUN, RUN._replace(seed=2)], "two runs with the key 'a'"),
+        ([RUN, RUN._replace(key="b")], "the runs 'a' and 'b' have the same task"),
+        ([RUN._replace(parameters={"x": {1, 2}})], "'a': a value is not plain JSON"),
+        ([RUN._replace(parameters={"x": float("nan")})], "'a': a value is not plain JSON"),
+        ([RUN._replace(cost_s=0.0)], "invalid cost_s = 0.0"),
+        ([RUN._replace(cost_s=float("inf"))], "not plain JSON"),
     ],
 )
 def test_a_study_of_impossible_runs_is_refused(runs: list[Run], message: str) -> None:
@@ -76,13 +76,13 @@ def test_runs_are_checked_in_the_form_in_which_workers_read_them() -> None:
 
 def test_a_simulation_carries_its_scenario() -> None:
     scenario = Scenario(Mesh(4), "bss", duration_s=2.0, warm_s=0.5)
-    (run,) = checked([simulation("k", scenario, 7, 1.0, protocol="bss", members=4)])
+    (run,) = checked([make_simulation_run("k", scenario, 7, 1.0, protocol="bss", members=4)])
     assert (run.kind, run.seed, run.parameters) == (
         "simulate",
         7,
         {"protocol": "bss", "members": 4},
     )
-    assert run.load_scenario() == scenario
+    assert run.load_config() == scenario
 
 
 def test_a_study_of_ones_own_is_found_by_its_place() -> None:
@@ -93,10 +93,10 @@ def test_a_study_of_ones_own_is_found_by_its_place() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hierarchie", "no study 'hierarchie'; there are hierarchy, clocks"),
-        ("no.such.module:STUDY", "there is no module no"),
-        ("tests.lab.reproductions.toy:NOTHING", "is no Study"),
-        ("tests.lab.reproductions.toy:SEEDS", "is no Study"),
+        ("hierarchie", "unknown study 'hierarchie'; choose from hierarchy, clocks"),
+        ("no.such.module:STUDY", "no module no"),
+        ("tests.lab.reproductions.toy:NOTHING", "is not a Study"),
+        ("tests.lab.reproductions.toy:SEEDS", "is not a Study"),
     ],
 )
 def test_a_study_that_is_not_there(name: str, message: str) -> None:

@@ -10,7 +10,11 @@ import pytest
 from antecede import __version__
 from antecede.errors import InputError
 from antecede.lab.report.model import Findings, Plot, Row, Section, Series
-from antecede.lab.reproductions.framework.summary import read_summary, summary, write_summary
+from antecede.lab.reproductions.framework.summary import (
+    findings_to_values,
+    read_summary,
+    write_summary,
+)
 
 ROWS = (
     Row("Figure 4", "internal overhead", "900 peers", 12.5, 12.0, "bytes", "n"),
@@ -30,7 +34,7 @@ FINDINGS = Findings(
 
 
 def test_rows_stand_beside_the_papers_figures() -> None:
-    found = summary(FINDINGS)
+    found = findings_to_values(FINDINGS)
     assert [(r["figure"], r["paper"], r["ours"], r["ratio"]) for r in found["rows"]] == [
         ("Figure 4", 12.5, 12.0, 0.96),
         ("Figure 5", None, 3.0, None),
@@ -45,7 +49,9 @@ def test_the_page_can_be_drawn_again_from_the_file(tmp_path: Path) -> None:
     path = write_summary(FINDINGS, tmp_path)
     read = read_summary(path)
     assert (
-        summary(read) == json.loads(path.read_text()) == json.loads(json.dumps(summary(FINDINGS)))
+        findings_to_values(read)
+        == json.loads(path.read_text())
+        == json.loads(json.dumps(findings_to_values(FINDINGS)))
     )
     assert [list(section.rows) for section in read.sections] == [[ROWS[0]], [ROWS[1]]]
     assert list(read.sections[0].plots[0].series[0].x) == [1.0, 2.0]
@@ -56,7 +62,7 @@ def test_the_page_can_be_drawn_again_from_the_file(tmp_path: Path) -> None:
 def test_a_file_that_is_no_summary(tmp_path: Path, text: str) -> None:
     path = tmp_path / "summary.json"
     path.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(InputError, match=r"summary\.json: is no summary of a study"):
+    with pytest.raises(InputError, match=r"summary\.json: not a valid summary of a study"):
         read_summary(path)
 
 

@@ -40,19 +40,19 @@ class Measure(NamedTuple):
 
 
 BYTES = (
-    Measure("control_bytes", ".overhead_bytes"),
-    Measure("wire_bytes", ".encoded_bytes"),
-    Measure("stored_bytes", ".storage_bytes"),
+    Measure("control_bytes", ".control_bytes"),
+    Measure("wire_bytes", ".wire_bytes"),
+    Measure("storage_bytes", ".storage_bytes"),
 )
 REST = (
     Measure("wait_mean_ms", "wait_ms.mean"),
     Measure("wait_p99_ms", "wait_ms.p99", digits=0),
     Measure("held_percent", "causal.held", "causal.checked", 100),
-    Measure("violation_percent", "causal.early", "causal.checked", 100, 2),
-    Measure("receipt_violation_percent", "early.by_receipt", "violations.checked", 100, 2),
-    Measure("needless_hold_percent", "causal.unnecessary", "causal.checked", 100),
-    Measure("control_messages_per_message", "notes", "sent", 1, 2),
-    Measure("promise_violation_percent", "violations", "violations.checked", 100, 2),
+    Measure("violation_percent", "causal.violations", "causal.checked", 100, 2),
+    Measure("receipt_violation_percent", "violations.by_receipt", "violations.checked", 100, 2),
+    Measure("needless_hold_percent", "causal.needless_holds", "causal.checked", 100),
+    Measure("control_messages_per_message", "control_messages", "sent", 1, 2),
+    Measure("promise_violation_percent", "promise_violations", "violations.checked", 100, 2),
 )
 MEASURES = (*BYTES, *REST)
 
@@ -138,7 +138,7 @@ def _of_run(run: Ran, measure: Measure, figure: str) -> float | None:
     if not measure.of:
         return run.figures.get(figure)
     whole = run.figures.get(measure.of, 0)
-    if not whole or (figure not in run.figures and figure != "notes"):
+    if not whole or (figure not in run.figures and figure != "control_messages"):
         return None
     return measure.scale * run.figures.get(figure, 0) / whole
 
@@ -176,11 +176,11 @@ def _what_went_wrong(found: Compared) -> list[str]:
     if owed := found.total("undelivered"):
         why = _unrecovered(found.scenario) if found.scenario.links.loss else "messages are stuck"
         remarks.append(f"{counted(round(owed), 'delivery', 'deliveries')} never happened: {why}")
-    if broken := found.total("violations"):
+    if broken := found.total("promise_violations"):
         checked = found.total("violations.checked")
         of = counted(round(checked), "delivery", "deliveries")
         remarks.append(f"its own order was broken by {broken:,.0f} of {of}")
-    if refused := found.total("refused") + found.total("discarded"):
+    if refused := found.total("rejected") + found.total("discarded"):
         remarks.append(
             f"{counted(round(refused), 'message')} {were(round(refused))} refused or given up "
             "on arrival"

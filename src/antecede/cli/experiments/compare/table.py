@@ -255,7 +255,7 @@ def _plain(one: Compared) -> dict[str, Any]:
             for role, measures in _by_role(one)
         },
         "runs": [
-            {"seed": run.seed, "figures": dict(run.figures), "caveats": dict(run.caveats)}
+            {"seed": run.seed, "metrics": dict(run.figures), "caveats": dict(run.caveats)}
             for run in one.runs
         ],
         "scenario": scenario_mapping(one.scenario),

@@ -31,7 +31,7 @@ from antecede.tables.trace.user_tables import format_of
 
 TEMPLATES = ("mesh", "hierarchy", "pubsub")
 SMALL = 200_000
-"""Deliveries that the readable engine makes within seconds; it tells encoded bytes and violations
+"""Deliveries that the reference engine makes within seconds; it tells encoded bytes and violations
 too, and loads no compiled kernels."""
 
 OPTION_RULES = (needs("force", "trace", "save_plot", why="nothing is written"),)
@@ -113,7 +113,7 @@ def _check(args: argparse.Namespace) -> None:
     check_seeds(args)
     if args.trace is not None and (args.seeds > 1 or args.engine == simulator.COMPILED):
         raise InputError(
-            "--trace: one run by the readable engine is written; no --seeds, no engine"
+            "--trace: one run by the reference engine is written; no --seeds, no engine"
         )
     check_apart(args.trace, args.save_plot)
     for out in (args.trace, args.save_plot):
@@ -168,14 +168,16 @@ def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
             else:
                 result = interruptible(partial(simulator.simulate, scenario, seed, engine))
                 results.append(
-                    result._replace(caveats={**result.caveats, "causal.unnecessary": UNNECESSARY})
+                    result._replace(
+                        caveats={**result.caveats, "causal.needless_holds": UNNECESSARY}
+                    )
                 )
             if args.meter:
                 results[-1] = _metered(results[-1])
     return results
 
 
-UNNECESSARY = "only what the readable engine records tells it; give --engine readable"
+UNNECESSARY = "only what the reference engine records tells it; give --engine reference"
 
 
 def _metered(result: Result) -> Result:
@@ -183,8 +185,8 @@ def _metered(result: Result) -> Result:
 
     pairs = meter_figures(result.scenario, result.seed)
     caveats = dict(result.caveats)
-    if result.figures.get("notes"):
-        caveats["meter"] = (
+    if result.figures.get("control_messages"):
+        caveats["false_causality"] = (
             "pairs are of each message's one copy to each receiver; what the protocol sends "
             "besides, again or by a detour is not among them"
         )
@@ -194,7 +196,7 @@ def _metered(result: Result) -> Result:
 def _recorded(
     scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
 ) -> Result:
-    """Run by the readable engine; unnecessary waits are told too, and the trace written."""
+    """Run by the reference engine; unnecessary waits are told too, and the trace written."""
     result, recording = simulator.run_readable(scenario, seed, True, progress)
     seen = wait_counts(recording)
     if trace is not None:
@@ -204,7 +206,7 @@ def _recorded(
             write_trace(recording, draft, format=format_of(trace))
     if seen is None:
         why = f"looked for in runs of up to {FULL:,} messages"
-        return result._replace(caveats={**result.caveats, "causal.unnecessary": why})
+        return result._replace(caveats={**result.caveats, "causal.needless_holds": why})
     return result._replace(figures={**result.figures, **seen.figures()})
 
 
@@ -237,7 +239,7 @@ def _plain(results: Sequence[Result]) -> dict[str, Any]:
         "runs": [
             {
                 "seed": result.seed,
-                "figures": {k: v if math.isfinite(v) else None for k, v in result.figures.items()},
+                "metrics": {k: v if math.isfinite(v) else None for k, v in result.figures.items()},
                 "series": {k: list(v) for k, v in result.series.items()},
                 "caveats": dict(result.caveats),
                 **({"snapshots": list(map(plain_state, result.snapshots))} if planned else {}),

@@ -16,9 +16,9 @@ from antecede.lab.simulate.outputs import Result
 
 ROLES = ("peer", "internal", "external", "super", "idr", "ds")
 BY_ROLE = (
-    ("overhead_bytes", Column(("overhead", "counted", "B"))),
-    ("overhead_bytes_sd", Column(("", "sd", "B"))),
-    ("encoded_bytes", Column(("", "encoded", "B"))),
+    ("control_bytes", Column(("overhead", "counted", "B"))),
+    ("control_bytes_sd", Column(("", "sd", "B"))),
+    ("wire_bytes", Column(("", "encoded", "B"))),
     ("entropy_bytes", Column(("", "entropy", "B"))),
     ("storage_bytes", Column(("stored", "mean", "B"))),
     ("storage_bytes_max", Column(("", "most", "B"))),
@@ -31,12 +31,13 @@ KEPT = {
     Relation.BY_TOPIC: ", causal among messages with a common topic",
     Relation.TOTAL: ", causal and the same for all",
 }
-METER = {
+PAIRS = {
     "causal": "causal by receipt",
     "ordered": "ordered",
     "false_pairs": "false",
     "missed_pairs": "missed",
 }
+"""Pairs by the false-causality analysis: key of the metric -> text."""
 
 
 def report(
@@ -176,12 +177,12 @@ def _who(topology: Topology) -> str:
 _COUNTS = {
     "arrivals": "arrivals",
     "deliveries": "deliveries",
-    "released": "of these marked as lacking a cause",
+    "delivered_incomplete": "of these marked as lacking a cause",
     "lost": "copies lost",
     "overruns": "of these for want of room",
     "duplicates": "copies doubled",
     "discarded": "given up by the protocol",
-    "refused": "refused as impossible",
+    "rejected": "refused as impossible",
     "unsent": "answers never sent",
     "undelivered": "deliveries owed that never happened",
     "held_at_end": "held for ever",
@@ -206,10 +207,10 @@ def _messages(figures: _Figures) -> Iterator[tuple[str, str]]:
             found.append(f"{figures.count(name)} {_of(figures, name, words)}")
         figures.told.add(name)
     yield "sent", ", ".join(found)
-    if figures.any_of("notes"):
-        copies = _of(figures, "notes", "copies")
-        text = f"{figures.count('notes')} {copies} of the protocol's own messages"
-        size = figures.count("note_bytes")
+    if figures.any_of("control_messages"):
+        copies = _of(figures, "control_messages", "copies")
+        text = f"{figures.count('control_messages')} {copies} of the protocol's own messages"
+        size = figures.count("control_message_bytes")
         yield "notes", f"{text}, {size} B of control information" if size else text
 
 
@@ -231,8 +232,8 @@ def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str,
     if figures.any_of("violations.checked"):
         of = _deliveries(figures.total("violations.checked"))
         ways = (
-            ("early.by_delivery", "a cause: what its sender had sent or been handed"),
-            ("early.by_receipt", "a cause by receipt: what had arrived at its sender"),
+            ("violations.by_delivery", "a cause: what its sender had sent or been handed"),
+            ("violations.by_receipt", "a cause by receipt: what had arrived at its sender"),
         )
         for name, what in ways:
             if name in figures.names:
@@ -240,7 +241,7 @@ def _judged(figures: _Figures, relation: Relation | None) -> Iterator[tuple[str,
                 words = f"{early} of {of} came before {what}"
                 yield ("too early" if name == ways[0][0] else ""), words
         yield from _unnecessary(figures)
-        broken = figures.total("violations")
+        broken = figures.total("promise_violations")
         if relation is Relation.NONE:
             yield "own order", "the protocol keeps no order, so none was broken"
         else:
@@ -257,12 +258,12 @@ def _deliveries(total: str) -> str:
 
 
 def _unnecessary(figures: _Figures) -> Iterator[tuple[str, str]]:
-    if not figures.any_of("causal.unnecessary"):
+    if not figures.any_of("causal.needless_holds"):
         return
-    names = ("checked", "unnecessary", "held")
+    names = ("checked", "needless_holds", "held")
     of, waited, held = (figures.total(f"causal.{name}") for name in names)
-    late = figures.words("causal.unnecessary_ms")
-    figures.told.add("causal.early")  # by delivery, or by topic where that is the promise
+    late = figures.words("causal.needless_hold_ms")
+    figures.told.add("causal.violations")  # by delivery, or by topic where that is the promise
     yield (
         "unnecessary",
         f"{waited} of {_deliveries(of)} were held after all their causes were there, for {late} ms "
@@ -273,8 +274,8 @@ def _unnecessary(figures: _Figures) -> Iterator[tuple[str, str]]:
 def _snapshots(figures: _Figures, results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     figures.told.update(name for name in figures.names if name.startswith("snapshots."))
     yield from snapshot_lines(results)
-    if len(results) > 1 and "snapshots.s" in figures.names:
-        after = figures.words("snapshots.s", 3)
+    if len(results) > 1 and "snapshots.duration_s" in figures.names:
+        after = figures.words("snapshots.duration_s", 3)
         kept = figures.words("snapshots.in_channels")
         yield "", f"complete after {after} s, {kept} messages under way"
 
@@ -294,9 +295,11 @@ def _meter(figures: _Figures) -> Iterator[tuple[str, str]]:
     rules = dict.fromkeys(
         name.split(".", 1)[1].rpartition(".")[0]
         for name in figures.names
-        if name.startswith("meter.")
+        if name.startswith("false_causality.")
     )
     for rule in rules:
-        # The meter goes by receipt (simulate.metered), the lines above by delivery.
-        counts = (f"{figures.words(f'meter.{rule}.{kind}')} {text}" for kind, text in METER.items())
+        counts = (
+            f"{figures.words(f'false_causality.{rule}.{key}')} {text}"
+            for key, text in PAIRS.items()
+        )
         yield f"pairs, {rule}", ", ".join(counts)

@@ -18,9 +18,9 @@ def snapshot_lines(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     if plan is None:
         return
     states = [one for result in results for one in result.snapshots]
-    whole = [one for one in states if one.complete]
-    judged = [one for one in states if one.wrong is not None]
-    wrong = sum(bool(one.wrong) for one in judged)
+    whole = [one for one in states if one.is_complete]
+    judged = [one for one in states if one.contradictions is not None]
+    wrong = sum(bool(one.contradictions) for one in judged)
     words = f"{plan.algorithm}: {len(whole):,} of {counted(len(states), 'snapshot')} complete"
     if judged:
         words += f", {wrong:,} of {len(judged):,} that could be judged not consistent"
@@ -33,12 +33,13 @@ def snapshot_lines(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
 
 
 def _of(one: RecordedState) -> str:
-    by = f"by {_some(one.by)} " if one.by else ""
-    head = f"{one.number}: {by}at {one.begun_s:g} s, "
-    if one.ended_s is not None:
+    by = f"by {_some(one.initiators)} " if one.initiators else ""
+    head = f"{one.number}: {by}at {one.started_s:g} s, "
+    if one.completed_s is not None:
         kept = sum(map(len, one.channels.values()))
         content = counted(kept, "message") if kept else "nothing"
-        head += f"complete after {(one.ended_s - one.begun_s) * 1000:,.1f} ms, {content} under way"
+        span_ms = (one.completed_s - one.started_s) * 1000
+        head += f"complete after {span_ms:,.1f} ms, {content} under way"
     else:
         head += "never complete" + _why(one)
     return f"{head}; {_verdict(one)}"
@@ -48,8 +49,8 @@ def _why(one: RecordedState) -> str:
     said = []
     if one.unrecorded:
         said.append(f"no state of {_some(one.unrecorded)}")
-    if one.refused:
-        said.append(f"{counted(one.refused, 'marker')} out of order, or behind a lost one")
+    if one.rejected_markers:
+        said.append(f"{counted(one.rejected_markers, 'marker')} out of order, or behind a lost one")
     if one.waiting:
         pairs = [f"{at} for {_some(others)}" for at, others in one.waiting.items()]
         said.append(f"still waiting {_some(pairs, '; ')}")
@@ -57,11 +58,11 @@ def _why(one: RecordedState) -> str:
 
 
 def _verdict(one: RecordedState) -> str:
-    if one.wrong is None:
+    if one.contradictions is None:
         return "not judged"
-    if not one.wrong:
-        return "consistent" if one.complete else "the states alone are consistent"
-    first = _some([_witness(each) for each in one.wrong], "; ")
+    if not one.contradictions:
+        return "consistent" if one.is_complete else "the states alone are consistent"
+    first = _some([_witness(each) for each in one.contradictions], "; ")
     return f"not consistent: {first}"
 
 
@@ -81,15 +82,17 @@ def plain_state(one: RecordedState) -> dict[str, Any]:
         **{
             name: value
             for name, value in one._asdict().items()
-            if name not in ("channels", "wrong", "cut", "waiting")
+            if name not in ("channels", "contradictions", "cut", "waiting")
         },
-        "complete": one.complete,
+        "complete": one.is_complete,
         "cut": dict(one.cut),
         "waiting": {name: list(others) for name, others in one.waiting.items()},
         "channels": [
             {"from": ends.source, "to": ends.target, "messages": list(kept)}
             for ends, kept in one.channels.items()
         ],
-        "consistent": None if one.wrong is None else not one.wrong,
-        "wrong": None if one.wrong is None else [each._asdict() for each in one.wrong],
+        "consistent": None if one.contradictions is None else not one.contradictions,
+        "contradictions": None
+        if one.contradictions is None
+        else [each._asdict() for each in one.contradictions],
     }

@@ -1,1 +1,1 @@
-"""The study of Tsuneizumi et al."""
+"""Study of Tsuneizumi et al."""

@@ -1,8 +1,8 @@
-"""Study of Tsuneizumi et al.: pairs that linear, physical and combined time order or miss.
+"""Study of Tsuneizumi et al.: pairs ordered by linear, physical and combined time.
 
-The source has no evaluation; this one is ours. In a homogeneous group the accuracy of clocks is
-fixed. The largest delay goes from far below to far above twice of it: Tsuneizumi et al. tells fast
-networks (delta <= 2 lambda) from slow ones, and rule 1(b) is sound in neither.
+The source has no evaluation. This one has a homogeneous group with a fixed clock accuracy. The
+largest delay varies around twice the accuracy: Tsuneizumi et al. distinguish fast networks (delta
+<= 2 lambda) from slow ones, and rule 1(b) is sound in neither.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.page_builder import findings_from_package
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import (
-    Figures,
+    Metrics,
     Study,
-    each_seed,
-    simulated,
-    simulation,
+    make_seed_runs,
+    make_simulation_run,
+    simulate_run,
 )
-from antecede.lab.reproductions.pairs import pair_figures
+from antecede.lab.reproductions.pairs import count_pairs
 from antecede.lab.simulate import Delay, Mesh
 from antecede.lab.simulate.config import Clocks, Links, Scenario, Workload
 
 LAMBDA_S = 0.010
 RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50.0)
-"""delta by lambda: fast networks end at 2; from 2 to 4 rule 1(b) has a window of its own."""
+"""delta / lambda. Fast networks end at 2. From 2 to 4 rule 1(b) has a window of its own."""
 QUICK_RATIOS = (0.5, 1.5, 3.0, 6.0, 20.0)
-LEAST = {"half": 0.5, "nearly all": 0.9}
-"""The least delay as a part of the largest."""
+MIN_DELAYS = {"half": 0.5, "nearly all": 0.9}  # Smallest delay / largest delay, by name
 LOADS = (("half", 50.0), ("nearly all", 50.0), ("half", 5.0))
-"""Least delay, and messages a second of each member, of the runs that wait."""
+"""Smallest delay, and messages per second of each member, for runs that measure waits."""
 MEMBERS = 6
 RULES = (
     *("linear", "linear:published", "physical", "physical:published"),
@@ -47,28 +46,33 @@ WAITING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "physical, by bound": ("physical", {"delivery": "bound"}),
     "vector clock (BSS)": ("bss", {}),
 }
-"""Name in plots -> protocol and options: what the orders cost in time, over the same messages."""
+"""Name in plots -> protocol and options."""
 RECOVERY = {"retry_s": 0.5}
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 
 
-def runs(quick: bool) -> Sequence[Run]:
-    """Return runs that count pairs, that wait, that count bytes, and that lose messages."""
-    return [*_pairs(quick), *_waits(quick), *_bytes(quick), *_losses(quick)]
+def list_runs(quick: bool) -> Sequence[Run]:
+    """Return runs that count pairs, measure waits, count bytes, and lose messages."""
+    return [
+        *_make_pair_runs(quick),
+        *_make_wait_runs(quick),
+        *_make_size_runs(quick),
+        *_make_loss_runs(quick),
+    ]
 
 
-def execute(run: Run) -> Figures:
-    """Carry one run out."""
-    return pair_figures(run) if run.kind == "pairs" else simulated(run)
+def execute(run: Run) -> Metrics:
+    """Execute a run."""
+    return count_pairs(run) if run.kind == "pairs" else simulate_run(run)
 
 
-def _pairs(quick: bool) -> Iterator[Run]:
+def _make_pair_runs(quick: bool) -> Iterator[Run]:
     for ratio in QUICK_RATIOS if quick else RATIOS:
-        for least in LEAST:
-            yield from each_seed(
+        for least in MIN_DELAYS:
+            yield from make_seed_runs(
                 QUICK_SEEDS if quick else SEEDS,
                 f"pairs/delta {ratio} lambda/least {least}",
-                scenario_of(ratio, least, 4.0 if quick else 20.0),
+                make_config(ratio, least, 4.0 if quick else 20.0),
                 0.3 if quick else 2.0,
                 "pairs",
                 ratio=ratio,
@@ -77,15 +81,15 @@ def _pairs(quick: bool) -> Iterator[Run]:
             )
 
 
-def _waits(quick: bool) -> Iterator[Run]:
-    """Yield the same traffic under protocols; physical time needs least delays above 2 lambda."""
+def _make_wait_runs(quick: bool) -> Iterator[Run]:
+    """Yield the same traffic under several protocols. Physical time needs delays above 2 lambda."""
     for ratio in QUICK_RATIOS if quick else RATIOS:
         for least, rate_hz in LOADS:
             for waiting, (protocol, options) in WAITING.items():
-                if protocol == "physical" and LEAST[least] * ratio <= 2:
+                if protocol == "physical" and MIN_DELAYS[least] * ratio <= 2:
                     continue
-                given = scenario_of(ratio, least, 2.0 if quick else 5.0, rate_hz)
-                yield simulation(
+                given = make_config(ratio, least, 2.0 if quick else 5.0, rate_hz)
+                yield make_simulation_run(
                     f"waits/delta {ratio} lambda/least {least}/{rate_hz:g} a second/{waiting}",
                     replace(given, protocol=protocol, options=options, warm_s=1.0),
                     1,
@@ -98,12 +102,12 @@ def _waits(quick: bool) -> Iterator[Run]:
                 )
 
 
-def scenario_of(ratio: float, least: str, duration_s: float, rate_hz: float = 50.0) -> Scenario:
-    """Return six members at the largest delay `ratio` lambda; `least` names the least delay."""
+def make_config(ratio: float, least: str, duration_s: float, rate_hz: float = 50.0) -> Scenario:
+    """Return six members with the largest delay `ratio` * lambda."""
     most_s = round(ratio * LAMBDA_S, 6)
     return Scenario(
         Mesh(MEMBERS),
-        links=Links(Delay(round(LEAST[least] * most_s, 6), most_s, "uniform")),
+        links=Links(Delay(round(MIN_DELAYS[least] * most_s, 6), most_s, "uniform")),
         workload=Workload("poisson", rate_hz=rate_hz),
         clocks=Clocks(LAMBDA_S),
         duration_s=duration_s,
@@ -111,7 +115,7 @@ def scenario_of(ratio: float, least: str, duration_s: float, rate_hz: float = 50
     )
 
 
-def _bytes(quick: bool) -> Iterator[Run]:
+def _make_size_runs(quick: bool) -> Iterator[Run]:
     for protocol in CARRIERS:
         for members in SIZES[:2] if quick else SIZES:
             scenario = Scenario(
@@ -123,7 +127,7 @@ def _bytes(quick: bool) -> Iterator[Run]:
                 duration_s=2.0,
                 warm_s=0.5,
             )
-            yield simulation(
+            yield make_simulation_run(
                 f"bytes/{protocol}/{members} members",
                 scenario,
                 1,
@@ -134,7 +138,7 @@ def _bytes(quick: bool) -> Iterator[Run]:
             )
 
 
-def _losses(quick: bool) -> Iterator[Run]:
+def _make_loss_runs(quick: bool) -> Iterator[Run]:
     for loss in LOSSES[::3] if quick else LOSSES:
         for recovery in (False, True):
             scenario = Scenario(
@@ -146,7 +150,7 @@ def _losses(quick: bool) -> Iterator[Run]:
                 clocks=Clocks(LAMBDA_S),
                 duration_s=4.0 if quick else 20.0,
             )
-            yield from each_seed(
+            yield from make_seed_runs(
                 QUICK_SEEDS if quick else SEEDS,
                 f"loss/{loss}/{'recovery' if recovery else 'none'}",
                 scenario,
@@ -159,10 +163,10 @@ def _losses(quick: bool) -> Iterator[Run]:
 
 STUDY = Study(
     "clocks",
-    "Linear and physical clocks: what is ordered without need, and what is missed",
+    "Linear and physical clocks: false and missed causality",
     "Tsuneizumi et al., sections 4 to 6; the source has no evaluation: this one is ours",
-    runs,
+    list_runs,
     execute,
-    page_of("antecede.lab.reproductions.clocks"),
+    findings_from_package("antecede.lab.reproductions.clocks"),
     code=("antecede.lab.reproductions.pairs",),
 )

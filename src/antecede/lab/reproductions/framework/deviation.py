@@ -1,4 +1,4 @@
-"""Distance of rows from the figures of the paper, in words."""
+"""Text on deviations of rows from published values."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from collections.abc import Iterable, Sequence
 from antecede.formatting import counted
 from antecede.lab.report import Row, Section
 
-CLOSE, NEAR = 0.06, 0.10
-"""Parts of the paper's figure by which ours may differ to be called so."""
+CLOSE, NEAR = 0.06, 0.10  # Limits of |ratio - 1| in the text
 
 
-def within(rows: Iterable[Row], part: float) -> int:
-    """Return how many rows differ from the paper by at most this part."""
-    return sum(row.ratio is not None and abs(row.ratio - 1) <= part for row in rows)
+def count_within(rows: Iterable[Row], limit: float) -> int:
+    """Return the number of rows with |ratio - 1| up to a limit."""
+    return sum(row.ratio is not None and abs(row.ratio - 1) <= limit for row in rows)
 
 
-def tally(rows: Sequence[Row]) -> str:
-    """Return "N of M figures within 10 % of the paper's, K of them within 6 %"."""
+def describe_deviations(rows: Sequence[Row]) -> str:
+    """Return "N of M published values are reproduced within 10 %, K of them within 6 %"."""
     there = sum(row.ratio is not None for row in rows)
     if not there:
-        return "no run gave a figure that the paper has"
-    near = within(rows, NEAR)
-    come = "comes" if near == 1 else "come"
+        return "no run has a published value"
+    near = count_within(rows, NEAR)
+    verb = "is" if near == 1 else "are"
     return (
-        f"{near} of {counted(there, 'figure')} {come} out within 10 % of the paper's, "
-        f"{within(rows, CLOSE)} of them within 6 %"
+        f"{near} of {counted(there, 'published value')} {verb} reproduced within 10 %, "
+        f"{count_within(rows, CLOSE)} of them within 6 %"
     )
 
 
-def beyond(rows: Iterable[Row]) -> list[str]:
-    """Return a line for each row more than 10 % away from the paper's figure."""
+def describe_outliers(rows: Iterable[Row]) -> list[str]:
+    """Return a line for each row that deviates by more than 10 %."""
     return [
         f"{row.figure}, {row.quantity}, {row.condition}: {row.ours:,.4g} "
-        f"where the paper has {row.paper:,.4g} ({row.ratio:.2f} times)"
+        f"instead of {row.paper:,.4g} ({row.ratio:.2f} times)"
         for row in rows
         if row.ratio is not None and abs(row.ratio - 1) > NEAR
     ]
 
 
-def unmet(sections: Iterable[Section]) -> list[str]:
-    """Return a line for each statement that the figures do not bear out."""
+def describe_failed_claims(sections: Iterable[Section]) -> list[str]:
+    """Return a line for each claim that does not hold."""
     return [
         f"{claim.where}: {claim.statement}: {claim.found}"
         for section in sections
@@ -49,6 +48,6 @@ def unmet(sections: Iterable[Section]) -> list[str]:
     ]
 
 
-def listed(parts: Sequence[str]) -> str:
+def join_words(parts: Sequence[str]) -> str:
     """Return "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -1,7 +1,7 @@
 """Engine of worker processes on this machine, for `antecede sweep --engine local`.
 
-A worker gets a run as plain values. If it dies, the submitted runs are tried once more, each alone,
-and the run whose worker dies again is reported. Workers ignore Control-C and end with their parent.
+A worker gets a run as plain values. If a worker dies, each submitted run is tried once more, alone.
+A run whose worker dies again is reported. Workers ignore Ctrl-C and end with their parent.
 """
 
 from __future__ import annotations
@@ -21,79 +21,85 @@ from typing import Any
 
 import pyarrow
 
-from antecede.lab.reproductions.framework.execute import SCHEMA, failed, largest_first, outcome
+from antecede.lab.reproductions.framework.execute import (
+    SCHEMA,
+    execute_run,
+    make_failure,
+    sort_by_cost,
+)
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
-AHEAD = 2
-"""Submitted runs of a worker: one under way, one ready."""
+RUNS_PER_WORKER = 2  # Submitted runs per worker: one in progress, one ready
 TICK_S = 0.2
 WATCH_S = 0.5
 
 
 def cores() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Processes:
-    """An engine (see `runner`) of worker processes."""
+    """Engine (see `runner`) of worker processes."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
     def __call__(self, study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
-        """Carry the runs out, dearest first; yield the outcome of each, in any order."""
-        place = (study.execute.__module__, study.execute.__qualname__)
-        waiting, suspects = deque(largest_first(runs)), deque[Run]()
+        """Execute the runs, dearest first. Yield each outcome, in any order."""
+        function_path = (study.execute.__module__, study.execute.__qualname__)
+        waiting, suspects = deque(sort_by_cost(runs)), deque[Run]()
         while waiting or suspects:
             alone = bool(suspects)
             queue, workers, room = (
-                (suspects, 1, 1) if alone else (waiting, self.workers, self.workers * AHEAD)
+                (suspects, 1, 1)
+                if alone
+                else (waiting, self.workers, self.workers * RUNS_PER_WORKER)
             )
             spawning = multiprocessing.get_context("spawn")
-            pool = ProcessPoolExecutor(workers, spawning, _begin, (os.getpid(),))
+            pool = ProcessPoolExecutor(workers, spawning, _start_worker, (os.getpid(),))
             under_way: dict[Future[pyarrow.RecordBatch], Run] = {}
             try:
-                yield from _carried_out(pool, place, queue, room, under_way)
+                yield from _run_queue(pool, function_path, queue, room, under_way)
             finally:
-                _end(pool)
+                _stop_pool(pool)
             for run in under_way.values():  # a worker died
                 if alone:
                     reason = "the worker died twice (out of memory, or killed)"
-                    yield pa.Table.from_batches([failed(run.key, reason)])
+                    yield pa.Table.from_batches([make_failure(run.key, reason)])
                 else:
                     suspects.append(run)
 
 
-def _carried_out(
+def _run_queue(
     pool: ProcessPoolExecutor,
-    place: tuple[str, str],
+    function_path: tuple[str, str],
     queue: deque[Run],
     room: int,
     under_way: dict[Future[pyarrow.RecordBatch], Run],
 ) -> Iterator[pyarrow.Table]:
-    """Carry a queue out until it is empty or a worker dies, which leaves runs in `under_way`."""
-    with contextlib.suppress(BrokenProcessPool):  # met while submitting
+    """Execute a queue until a worker dies, which leaves its runs in `under_way`."""
+    with contextlib.suppress(BrokenProcessPool):  # raised by submit
         while queue or under_way:
             while queue and len(under_way) < room:
-                future = pool.submit(_carry_out, *place, queue[0].to_text())
+                future = pool.submit(_execute_in_worker, *function_path, queue[0].to_text())
                 under_way[future] = queue.popleft()
             over, _ = wait(under_way, TICK_S, FIRST_COMPLETED)
             broken = {f for f in over if isinstance(f.exception(), BrokenProcessPool)}
             done = [future.result() for future in over - broken]
             for future in over - broken:
                 del under_way[future]
-            # One table for all that ended meanwhile: each is a file on the disk.
+            # One table for all finished runs: each table becomes a file.
             yield pa.Table.from_batches(done, SCHEMA)
             if broken:
                 return
 
 
-def _begin(parent: int) -> None:
-    """Prepare a worker: it leaves Control-C to its parent, and ends when that has gone."""
+def _start_worker(parent: int) -> None:
+    """Ignore Ctrl-C in a worker, and end the worker when its parent has ended."""
 
     def follow() -> None:
         while os.getppid() == parent:
@@ -104,11 +110,11 @@ def _begin(parent: int) -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _carry_out(module: str, function: str, text: str) -> pyarrow.RecordBatch:
-    return outcome(Run.from_text(text), getattr(importlib.import_module(module), function))
+def _execute_in_worker(module: str, function: str, text: str) -> pyarrow.RecordBatch:
+    return execute_run(Run.from_text(text), getattr(importlib.import_module(module), function))
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
+def _stop_pool(pool: ProcessPoolExecutor) -> None:
     workers = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False, cancel_futures=True)
     for worker in workers:

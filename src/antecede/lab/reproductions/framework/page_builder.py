@@ -1,22 +1,22 @@
-"""Pages of studies, built of tables of figures and claims (`page.toml` of a study).
+"""Pages of studies, built from tables of metrics and claims (`page.toml` of a study).
 
-A page is a list of sections. A section picks runs (`where`), once for each entry of `each`, and has
-figures, plots, claims and a finding. All of them are measures of the runs picked:
+A page is a list of sections. A section selects runs (`where`), once for each entry of `each`. It
+has figures, plots, claims and a finding. All of them are measures of the selected runs:
 
 | measure                                | value                                             |
 |----------------------------------------|---------------------------------------------------|
 | `{mean = Q}`, `total`, `most`, `least` | of the quantity Q over the runs                   |
-| `{share = [A, B]}`                     | the total of A by the total of B                  |
-| `{ratio = [A, B]}`                     | the mean of A by the mean of B                    |
-| `{slope = [Q, X]}`, `power`, `fit`     | growth over the parameter X; `from`, `to`: part   |
-| `{quotient = [M, N]}`, `{rest = M}`    | a measure by another; 1 less a measure            |
-| `{size = M}`                           | a measure without its sign                        |
+| `{share = [A, B]}`                     | total of A / total of B                           |
+| `{ratio = [A, B]}`                     | mean of A / mean of B                             |
+| `{slope = [Q, X]}`, `power`, `fit`     | growth over the parameter X; `from`, `to`: range  |
+| `{quotient = [M, N]}`, `{rest = M}`    | measure M / measure N; 1 - measure M              |
+| `{size = M}`                           | absolute value of a measure                       |
 | `{fold = "most", by = X, of = M}`      | over the values of X: a name of `FOLDS`           |
 
-Every measure may have `where` (conditions beside those of its place) and `without` (conditions of
-its place that do not hold for it). Texts and quantities are formats over the names of `each` and
-`by`. What a sentence reads follows from its measures. A figure that no run gave is left out, and a
-claim without figures is "not run". A key that no table has is refused.
+Every measure may have `where` (further conditions) and `without` (conditions of its section that it
+ignores). Texts and quantities are formats over the names of `each` and `by`. `reads` follows from
+the measures. A value that no run has is omitted. A claim without values is "not run". Unknown keys
+are rejected.
 """
 
 from __future__ import annotations
@@ -34,9 +34,24 @@ from typing import Any, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError
 from antecede.formatting import counted
-from antecede.lab.report import NO_FIGURES, Claim, Findings, Plot, Row, Section, Series, filled
-from antecede.lab.reproductions.framework.deviation import beyond, listed, tally, unmet, within
-from antecede.lab.reproductions.framework.results import Results, deviation
+from antecede.lab.report import (
+    NO_METRICS,
+    Claim,
+    Findings,
+    Plot,
+    Row,
+    Section,
+    Series,
+    drop_empty_sections,
+)
+from antecede.lab.reproductions.framework.deviation import (
+    count_within,
+    describe_deviations,
+    describe_failed_claims,
+    describe_outliers,
+    join_words,
+)
+from antecede.lab.reproductions.framework.results import Results, standard_deviation
 
 Table: TypeAlias = Mapping[str, Any]
 FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -54,13 +69,13 @@ LIMITS: Mapping[str, Callable[[float, float], bool]] = {
     "equal": operator.eq,
 }
 SOME_BELOW = "some_below"
-"""A limit that one value has to be below, beside those that all keep."""
-ALONE = ("rising", "within", "reaches", "power_between")
-"""Tests that stand alone in `holds`."""
-GROWTH = ("slope", "power", "fit")
-SIMPLE = ("mean", "total", "most", "least", "share", "ratio", *GROWTH)
-OF_ONE: Mapping[str, Callable[[float], float]] = {"rest": lambda value: 1 - value, "size": abs}
-COMPOSITE = ("quotient", *OF_ONE, "fold")
+"""Limit that at least one value is below. Other limits hold for all values."""
+EXCLUSIVE_TESTS = ("rising", "within", "reaches", "power_between")
+"""Tests of `holds` that exclude all others."""
+GROWTH_MEASURES = ("slope", "power", "fit")
+SIMPLE_MEASURES = ("mean", "total", "most", "least", "share", "ratio", *GROWTH_MEASURES)
+UNARY: Mapping[str, Callable[[float], float]] = {"rest": lambda value: 1 - value, "size": abs}
+COMPOSITE_MEASURES = ("quotient", *UNARY, "fold")
 KEYS: Mapping[str, Sequence[str]] = {
     "page": ("each", "names", "notes", "published", "reading", "conditions", "not_reached",
              "say", "section", "template"),
@@ -83,26 +98,25 @@ PARTS = {
     "columns": ("column",),
     "plot": ("line",),
 }
-NEEDED = {"plot": "line", "columns": "column"}
-MORE = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
+REQUIRED_PARTS = {"plot": "line", "columns": "column"}
+EXTRA_KEYS = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
 _NAME = re.compile(r"\{(\w+)\}")
-LISTED = 8
-"""Most values that a claim lists one by one."""
+MAX_LISTED = 8  # Largest number of values that a claim lists one by one
 
 
-def page_of(package: str) -> Callable[[Results, bool], Findings]:
-    """Return the function that builds the page of a study from `page.toml` of its package."""
-    return functools.partial(_findings, package)
+def findings_from_package(package: str) -> Callable[[Results, bool], Findings]:
+    """Return a function that builds a study's page from `page.toml` of its package."""
+    return functools.partial(_build_findings, package)
 
 
-def page_from(page: Table) -> Callable[[Results, bool], Findings]:
-    """Return the function that builds a page from its tables."""
-    return functools.partial(_findings, page)
+def findings_from_tables(page: Table) -> Callable[[Results, bool], Findings]:
+    """Return a function that builds a page from its tables."""
+    return functools.partial(_build_findings, page)
 
 
-def _findings(page: str | Table, results: Results, quick: bool) -> Findings:
+def _build_findings(page: str | Table, results: Results, quick: bool) -> Findings:
     table = read_page(page) if isinstance(page, str) else page
-    return Builder(table, results, quick).findings()
+    return PageBuilder(table, results, quick).build()
 
 
 @functools.lru_cache
@@ -111,139 +125,148 @@ def read_page(package: str) -> Table:
     return tomllib.loads((files(package) / "page.toml").read_text(encoding="utf-8"))
 
 
-class Place(NamedTuple):
-    """Conditions that pick runs, and names for formats."""
+class Selection(NamedTuple):
+    """Conditions that select runs, and names for formats."""
 
     where: Mapping[str, Any]
     names: Mapping[str, Any]
 
-    def at(self, more: Mapping[str, Any]) -> Place:
-        """Return the place with further conditions, which are names too."""
-        return Place({**self.where, **more}, {**self.names, **more})
+    def narrow(self, more: Mapping[str, Any]) -> Selection:
+        """Return the selection with further conditions, which are names too."""
+        return Selection({**self.where, **more}, {**self.names, **more})
 
-    def named(self, entry: Table) -> Place:
-        """Return the place for an entry of `each`: its `where` are conditions, the rest names."""
+    def narrow_to_entry(self, entry: Table) -> Selection:
+        """Return the selection for an entry of `each`: `where` are conditions, the rest names."""
         given = {name: value for name, value in entry.items() if name != "where"}
-        return Place(self.where, {**self.names, **given}).at(entry.get("where", {}))
+        return Selection(self.where, {**self.names, **given}).narrow(entry.get("where", {}))
 
-    def text(self, value: str) -> str:
-        """Return a text with its names filled in."""
+    def format_text(self, value: str) -> str:
+        """Format a text with the names."""
         return value.format_map(self.names)
 
-    def fill(self, value: Any) -> Any:
-        """Return a value with the names in its texts filled in; "{name}" alone is the value."""
+    def fill_names(self, value: Any) -> Any:
+        """Fill the names into the texts of a value. "{name}" alone becomes the value itself."""
         if isinstance(value, str):
             found = _NAME.fullmatch(value)
             return self.names[found[1]] if found else value.format_map(self.names)
         if isinstance(value, list):
-            return [self.fill(one) for one in value]
+            return [self.fill_names(one) for one in value]
         if isinstance(value, Mapping):
-            return {name: self.fill(one) for name, one in value.items()}
+            return {name: self.fill_names(one) for name, one in value.items()}
         return value
 
 
-class Builder:
-    """The page of one study over the results of its runs."""
+class PageBuilder:
+    """Builder of a study's page from the results of its runs."""
 
     def __init__(self, page: Table, results: Results, quick: bool) -> None:
         self.page, self.results, self.quick = page, results, quick
         self.names: Table = page.get("names", {})
         check_page(page)
 
-    def findings(self) -> Findings:
-        """Return the page."""
-        start = Place({}, {})
-        tables = [(one, place) for one in self.page["section"] for place in self.each(one, start)]
-        sections = [one for table, place in tables for one in self._shown(table, place)]
-        said, reads = self._said(self.page.get("say", ()), start)
-        seeds = self.results.seeds()
+    def build(self) -> Findings:
+        """Build the page."""
+        start = Selection({}, {})
+        tables = [
+            (one, selection)
+            for one in self.page["section"]
+            for selection in self.expand_each(one, start)
+        ]
+        sections = [
+            one for table, selection in tables for one in self._build_sections(table, selection)
+        ]
+        text, reads = self._build_sentences(self.page.get("say", ()), start)
+        seeds = self.results.describe_seeds()
         return Findings(
-            finding=" ".join(said) or "No run gave figures.",
+            finding=" ".join(text) or "No run has results.",
             reading=self.page.get("reading", ()),
             conditions=[
                 *(text.format(seeds=seeds) for text in self.page.get("conditions", ())),
-                *(["a quick run: few values and seeds"] if self.quick else []),
+                *(["quick run: few values and seeds"] if self.quick else []),
             ],
             sections=sections,
             not_reached=[
-                *unmet(sections),
-                *beyond(row for section in sections for row in section.rows),
+                *describe_failed_claims(sections),
+                *describe_outliers(row for section in sections for row in section.rows),
                 *self.page.get("not_reached", ()),
             ],
             reads=reads,
         )
 
-    def _shown(self, table: Table, place: Place) -> list[Section]:
-        """Return the section, unless no run gave it anything; `always`: in any case."""
-        section = self._section(table, place)
-        judged = any(claim.found != NO_FIGURES for claim in section.claims)
-        return [section] if judged or table.get("always") else filled([section])
+    def _build_sections(self, table: Table, selection: Selection) -> list[Section]:
+        """Build the section. Return nothing if no run has its values, unless `always` is set."""
+        section = self._build_section(table, selection)
+        judged = any(claim.found != NO_METRICS for claim in section.claims)
+        return [section] if judged or table.get("always") else drop_empty_sections([section])
 
-    def _section(self, table: Table, place: Place) -> Section:
+    def _build_section(self, table: Table, selection: Selection) -> Section:
         table = {**self.page.get("template", {}).get(table.get("template"), {}), **table}
-        place = place.at(table.get("where", {}))
+        selection = selection.narrow(table.get("where", {}))
         figures = table.get("figure", ())
         claims = [
-            self._claim(one, at)
+            self._build_claim(one, at)
             for one in table.get("claim", ())
-            for at in self.each(one, place)
+            for at in self.expand_each(one, selection)
             if all(at.names.get(name) in given for name, given in one.get("only", {}).items())
         ]
-        said, reads = self._said(table.get("say", ()), place)
+        text, reads = self._build_sentences(table.get("say", ()), selection)
         tallied = [one for one in figures if not one.get("aside")]
-        rows_tallied = list(self._rows(tallied, place))
+        rows_tallied = list(self._build_rows(tallied, selection))
         if any(row.paper is not None for row in rows_tallied):
-            said.append(f"{tally(rows_tallied).capitalize()}.")
-            reads = (*reads, *self._reads(tallied, place))
-        columns, lines = self._columns(table.get("columns"), place)
+            text.append(f"{describe_deviations(rows_tallied).capitalize()}.")
+            reads = (*reads, *self._collect_quantities(tallied, selection))
+        columns, lines = self._build_table(table.get("columns"), selection)
         return Section(
-            _capital(place.text(table["title"])),
-            " ".join(said),
-            list(self._rows(figures, place)),
-            [plot for one in table.get("plot", ()) for plot in self._plots(one, place)],
+            _capitalize(selection.format_text(table["title"])),
+            " ".join(text),
+            list(self._build_rows(figures, selection)),
+            [plot for one in table.get("plot", ()) for plot in self._build_plots(one, selection)],
             columns,
             lines,
-            place.text(table.get("about", "")),
+            selection.format_text(table.get("about", "")),
             tuple(dict.fromkeys(reads)),
             claims,
         )
 
-    def each(self, table: Table, place: Place) -> list[Place]:
-        """Return the place for each entry of a table's `each`; without one, the place itself.
+    def expand_each(self, table: Table, selection: Selection) -> list[Selection]:
+        """Return the selection for each entry of a table's `each`, or the selection itself.
 
-        `each` is a list of entries, or names lists of the page; `leave_out` takes some away.
+        `each` is a list of entries, or names lists of the page. `leave_out` removes entries.
         """
         if "each" not in table:
-            return [place]
+            return [selection]
         given = [table["each"]] if isinstance(table["each"], str) else table["each"]
         lists = (self.page["each"][one] if isinstance(one, str) else [one] for one in given)
         left_out = table.get("leave_out", {}).items()
         return [
-            place.named(entry)
+            selection.narrow_to_entry(entry)
             for entry in itertools.chain(*lists)
             if not any(entry.get(name) in values for name, values in left_out)
         ]
 
     # -- measures --------------------------------------------------------------------------------
 
-    def measure(self, measure: Table, place: Place) -> float | None:
-        """Return the value of a measure; None: no run gave it."""
-        place = self._picked(measure, place)
-        kind = _kind(measure)
+    def evaluate(self, measure: Table, selection: Selection) -> float | None:
+        """Return the value of a measure (None: no run has it)."""
+        selection = self._narrow_to_measure(measure, selection)
+        kind = _find_kind(measure)
         if kind == "quotient":
-            above, below = (self.measure(one, place) for one in measure[kind])
+            above, below = (self.evaluate(one, selection) for one in measure[kind])
             return above / below if above is not None and below else None
-        if kind in OF_ONE:
-            value = self.measure(measure[kind], place)
-            return None if value is None else OF_ONE[kind](value)
+        if kind in UNARY:
+            value = self.evaluate(measure[kind], selection)
+            return None if value is None else UNARY[kind](value)
         if kind == "fold":
-            axis, left_out = place.fill(measure["by"]), measure.get("but", ())
-            points = self._along(measure["of"], place, axis)
+            axis, left_out = selection.fill_names(measure["by"]), measure.get("but", ())
+            points = self._evaluate_along(measure["of"], selection, axis)
             found = [value for point, value in points if point[axis] not in left_out]
-            return FOLDS[place.fill(measure["fold"])](found) if found else None
-        there, argument = self.results.of(**place.where), place.fill(measure[kind])
-        if kind in GROWTH:
-            return _growth(kind, there, measure, *argument)
+            return FOLDS[selection.fill_names(measure["fold"])](found) if found else None
+        there, argument = (
+            self.results.select(**selection.where),
+            selection.fill_names(measure[kind]),
+        )
+        if kind in GROWTH_MEASURES:
+            return _fit_growth(kind, there, measure, *argument)
         if kind in ("most", "least"):
             values = there.values(argument)
             return FOLDS[kind](values) if values else None
@@ -251,66 +274,66 @@ class Builder:
         found_value: float | None = getattr(there, kind)(*names)
         return found_value
 
-    def _picked(self, measure: Table, place: Place) -> Place:
-        """Return the place with the conditions of a measure, and without those it leaves out."""
-        where = {k: v for k, v in place.where.items() if k not in measure.get("without", ())}
-        return Place({**where, **place.fill(measure.get("where", {}))}, place.names)
+    def _narrow_to_measure(self, measure: Table, selection: Selection) -> Selection:
+        where = {k: v for k, v in selection.where.items() if k not in measure.get("without", ())}
+        return Selection(
+            {**where, **selection.fill_names(measure.get("where", {}))}, selection.names
+        )
 
-    def _along(
-        self, measure: Table, place: Place, axis: str | Sequence[str]
+    def _evaluate_along(
+        self, measure: Table, selection: Selection, axis: str | Sequence[str]
     ) -> list[tuple[Table, float]]:
-        """Return the measure at each value of one axis or several, where it has one."""
-        axes = [place.fill(one) for one in ([axis] if isinstance(axis, str) else axis)]
-        picked = self.results.of(**self._picked(measure, place).where)
-        points = [dict(zip(axes, values, strict=True)) for values in picked.points(axes)]
-        found = ((point, self.measure(measure, place.at(point))) for point in points)
+        """Return the measure at each value of one axis or several, without missing values."""
+        axes = [selection.fill_names(one) for one in ([axis] if isinstance(axis, str) else axis)]
+        picked = self.results.select(**self._narrow_to_measure(measure, selection).where)
+        points = [dict(zip(axes, values, strict=True)) for values in picked.list_points(axes)]
+        found = ((point, self.evaluate(measure, selection.narrow(point))) for point in points)
         return [(point, value) for point, value in found if value is not None]
 
     # -- parts of a section ------------------------------------------------------------------------
 
-    def _rows(self, tables: Sequence[Table], place: Place) -> Iterator[Row]:
+    def _build_rows(self, tables: Sequence[Table], selection: Selection) -> Iterator[Row]:
         for table in tables:
-            for own in self.each(table, place):
-                for point, value in self._points(table, own):
-                    at = own.named({"where": point, "at": next(iter(point.values()), "")})
+            for own in self.expand_each(table, selection):
+                for point, value in self._evaluate_points(table, own):
+                    at = own.narrow_to_entry({"where": point, "at": next(iter(point.values()), "")})
                     yield Row(
-                        at.text(table.get("place", "ours")),
-                        at.text(table["quantity"]),
-                        at.text(table.get("condition", "all runs")),
-                        self._published(table, at),
+                        at.format_text(table.get("place", "ours")),
+                        at.format_text(table["quantity"]),
+                        at.format_text(table.get("condition", "all runs")),
+                        self._find_published_value(table, at),
                         value,
-                        at.text(table.get("unit", "")),
-                        self.page.get("notes", {}).get(at.fill(table.get("published")), ""),
+                        at.format_text(table.get("unit", "")),
+                        self.page.get("notes", {}).get(at.fill_names(table.get("published")), ""),
                     )
 
-    def _points(self, table: Table, place: Place) -> list[tuple[Table, float]]:
+    def _evaluate_points(self, table: Table, selection: Selection) -> list[tuple[Table, float]]:
         lowest, left_out = table.get("from", {}), table.get("but", {})
         return [
             (point, value)
-            for point, value in self._along(table["value"], place, table.get("by", ()))
+            for point, value in self._evaluate_along(table["value"], selection, table.get("by", ()))
             if all(point[name] >= least for name, least in lowest.items())
             and not any(point[name] in values for name, values in left_out.items())
         ]
 
-    def _published(self, table: Table, place: Place) -> float | None:
-        """Return the source's figure: a number, or a text that names one in `[published]`."""
-        given = place.fill(table.get("published"))
+    def _find_published_value(self, table: Table, selection: Selection) -> float | None:
+        given = selection.fill_names(table.get("published"))
         if not isinstance(given, str):
             return None if given is None else float(given)
         found = self.page.get("published", {}).get(given)
         return None if found is None else float(found)
 
-    def _columns(
-        self, table: Table | None, place: Place
+    def _build_table(
+        self, table: Table | None, selection: Selection
     ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         if table is None:
             return (), ()
         axes: list[str] = table["by"]
-        picked = self.results.of(**place.where)
+        picked = self.results.select(**selection.where)
         lines = []
-        for values in picked.points(axes):
-            at = place.at(dict(zip(axes, values, strict=True)))
-            found = [(self.measure(one["value"], at), one) for one in table["column"]]
+        for values in picked.list_points(axes):
+            at = selection.narrow(dict(zip(axes, values, strict=True)))
+            found = [(self.evaluate(one["value"], at), one) for one in table["column"]]
             cells = [
                 "-" if value is None else format_value(value, one.get("format", ",.3g"))
                 for value, one in found
@@ -324,52 +347,56 @@ class Builder:
         titles = [self.names.get(axis, axis) for axis in axes]
         return [*titles, *(column["title"] for column in table["column"])], lines
 
-    def _plots(self, table: Table, place: Place) -> Iterator[Plot]:
-        for own in self.each(table, place):
+    def _build_plots(self, table: Table, selection: Selection) -> Iterator[Plot]:
+        for own in self.expand_each(table, selection):
             series = [
                 line
                 for one in table["line"]
-                for at in self.each(one, own)
-                for line in self._lines(one, at)
+                for at in self.expand_each(one, own)
+                for line in self._build_lines(one, at)
             ]
             if table.get("y_log"):
-                series = [_above_zero(line) for line in series]
+                series = [_drop_nonpositive(line) for line in series]
             yield Plot(
-                own.text(table["key"]),
-                _capital(own.text(table["title"])),
-                own.text(table["x"]),
-                own.text(table["y"]),
+                own.format_text(table["key"]),
+                _capitalize(own.format_text(table["title"])),
+                own.format_text(table["x"]),
+                own.format_text(table["y"]),
                 [line for line in series if line.x],
-                own.text(table.get("caption", "")),
+                own.format_text(table.get("caption", "")),
                 table.get("x_log", False),
                 table.get("y_log", False),
             )
 
-    def _lines(self, table: Table, place: Place) -> Iterator[Series]:
-        axis = place.fill(table["over"])
+    def _build_lines(self, table: Table, selection: Selection) -> Iterator[Series]:
+        axis = selection.fill_names(table["over"])
         style = table.get("style", "line")
-        if "series" in table:  # a run's own curve
-            for run in self.results.where(**place.at(place.fill(table.get("where", {}))).where):
-                figures, (x, y) = self.results.figures(run), table["series"]
+        if "series" in table:  # curve of each run
+            for run in self.results.find_runs(
+                **selection.narrow(selection.fill_names(table.get("where", {}))).where
+            ):
+                figures, (x, y) = self.results.get_metrics(run), table["series"]
                 if x in figures and y in figures:
-                    names = {**place.names, **run.parameters}
+                    names = {**selection.names, **run.parameters}
                     yield Series(table["label"].format_map(names), figures[x], figures[y])
             return
-        where, by = place.at(place.fill(table.get("where", {}))), table.get("by")
-        values = self.results.places(by, **where.where) if by else [None]
+        where, by = selection.narrow(selection.fill_names(table.get("where", {}))), table.get("by")
+        values = self.results.list_parameter_values(by, **where.where) if by else [None]
         for value in values:
-            yield self._line(table, where.at({by: value}) if by else where, axis, style)
+            yield self._build_line(table, where.narrow({by: value}) if by else where, axis, style)
 
-    def _line(self, table: Table, place: Place, axis: str, style: str) -> Series:
+    def _build_line(self, table: Table, selection: Selection, axis: str, style: str) -> Series:
         points = []
-        for point, value in self._along(table["value"], place, axis):
-            by_seed = self._along(table["value"], place.at(point), "seed")
-            points.append((float(point[axis]), value, deviation([one for _, one in by_seed])))
+        for point, value in self._evaluate_along(table["value"], selection, axis):
+            by_seed = self._evaluate_along(table["value"], selection.narrow(point), "seed")
+            points.append(
+                (float(point[axis]), value, standard_deviation([one for _, one in by_seed]))
+            )
         several = any(spread for _, _, spread in points)
-        paper = self._published(table, place)
-        at = place.fill(table.get("published_at"))
+        paper = self._find_published_value(table, selection)
+        at = selection.fill_names(table.get("published_at"))
         return Series(
-            place.text(table["label"]),
+            selection.format_text(table["label"]),
             [x for x, _, _ in points],
             [y for _, y, _ in points],
             [spread for _, _, spread in points] if several else (),
@@ -377,151 +404,168 @@ class Builder:
             style,
         )
 
-    def _said(self, tables: Sequence[Table], place: Place) -> tuple[list[str], tuple[str, ...]]:
-        """Return sentences, each an introduction and labelled values, and what they read."""
+    def _build_sentences(
+        self, tables: Sequence[Table], selection: Selection
+    ) -> tuple[list[str], tuple[str, ...]]:
         sentences, reads = [], list[str]()
         for table in tables:
             words = []
-            for own in self.each(table, place):
-                found = self._along(table["value"], own, table.get("by", ()))
+            for own in self.expand_each(table, selection):
+                found = self._evaluate_along(table["value"], own, table.get("by", ()))
                 if found:
-                    words.append(f"{own.text(table['label'])} {_ends(found, table, self.names)}")
+                    ends = _describe_ends(found, table, self.names)
+                    words.append(f"{own.format_text(table['label'])} {ends}")
             if words:
-                sentences.append(f"{place.text(table['intro'])}: {listed(words)}.")
-                reads += self._reads([table], place)
+                sentences.append(f"{selection.format_text(table['intro'])}: {join_words(words)}.")
+                reads += self._collect_quantities([table], selection)
         return sentences, tuple(dict.fromkeys(reads))
 
-    def _reads(self, tables: Iterable[Table], place: Place) -> Iterator[str]:
+    def _collect_quantities(self, tables: Iterable[Table], selection: Selection) -> Iterator[str]:
         for table in tables:
-            for own in self.each(table, place):
-                yield from _read(table["value"], own)
+            for own in self.expand_each(table, selection):
+                yield from _list_quantities(table["value"], own)
 
     # -- claims ------------------------------------------------------------------------------------
 
-    def _claim(self, table: Table, place: Place) -> Claim:
+    def _build_claim(self, table: Table, selection: Selection) -> Claim:
         measures = table.get("compare") or [table["value"]]
-        answer = self._tested(table, place) if "holds" in table else self._compared(table, place)
-        found, holds = answer or (NO_FIGURES, None)
-        reads = tuple(dict.fromkeys(name for one in measures for name in _read(one, place)))
+        answer = (
+            self._test_claim(table, selection)
+            if "holds" in table
+            else self._test_order(table, selection)
+        )
+        found, holds = answer or (NO_METRICS, None)
+        reads = tuple(
+            dict.fromkeys(name for one in measures for name in _list_quantities(one, selection))
+        )
         return Claim(
-            place.text(table["statement"]), place.text(table.get("place", "ours")), found, holds,
+            selection.format_text(table["statement"]),
+            selection.format_text(table.get("place", "ours")),
+            found,
+            holds,
             reads,
-        )  # fmt: skip
+        )
 
-    def _tested(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
+    def _test_claim(self, table: Table, selection: Selection) -> tuple[str, bool | None] | None:
         test: Table = table["holds"]
         if "power_between" in test:
-            return self._power(table, place)
-        points = self._points(table, place)
+            return self._test_power(table, selection)
+        points = self._evaluate_points(table, selection)
         if not points:
             return None
         values = [value for _, value in points]
-        said = _values_said(points, table, self.names)
+        text = _describe_values(points, table, self.names)
         if "rising" in test:
             if len(points) < 2:
-                return said, None
+                return text, None
             slack, strictly = test["rising"], table.get("strictly", False)
             rises = (a < b if strictly else a <= b + slack for a, b in itertools.pairwise(values))
-            return said, all(rises)
+            return text, all(rises)
         if test.keys() & {"within", "reaches"}:
-            return self._near(table, place, points, said)
-        return said, _passes(values, test)
+            return self._test_distance(table, selection, points, text)
+        return text, _passes(values, test)
 
-    def _near(
+    def _test_distance(
         self,
         table: Table,
-        place: Place,
+        selection: Selection,
         points: Sequence[tuple[Mapping[str, Any], float]],
-        said: str,
+        text: str,
     ) -> tuple[str, bool | None] | None:
-        pairs = [(value, self._published(table, place.at(point))) for point, value in points]
+        pairs = [
+            (value, self._find_published_value(table, selection.narrow(point)))
+            for point, value in points
+        ]
         rows = [Row("", "", "", paper, value) for value, paper in pairs if paper is not None]
         if not rows:
             return None
         test, ratios = table["holds"], [row.ratio or 0.0 for row in rows]
-        told = f"{said}: {listed([f'{ratio:.2f}' for ratio in ratios])} times the source's"
+        text = (
+            f"{text}: {join_words([f'{ratio:.2f}' for ratio in ratios])} times the published values"
+        )
         if "reaches" in test:
-            return told, all(ratio >= test["reaches"] for ratio in ratios)
-        return told, within(rows, test["within"]) == len(rows)
+            return text, all(ratio >= test["reaches"] for ratio in ratios)
+        return text, count_within(rows, test["within"]) == len(rows)
 
-    def _power(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
-        """Hold the 95 % interval of a power of growth against two limits."""
-        quantity, axis = place.fill(table["value"]["power"])
-        there = self.results.of(**place.at(place.fill(table["value"].get("where", {}))).where)
+    def _test_power(self, table: Table, selection: Selection) -> tuple[str, bool | None] | None:
+        quantity, axis = selection.fill_names(table["value"]["power"])
+        there = self.results.select(
+            **selection.narrow(selection.fill_names(table["value"].get("where", {}))).where
+        )
         low, high = table["holds"]["power_between"]
         line, power = there.line("", quantity, axis), there.power(quantity, axis)
         if power is None:
             return None
-        said = f"{min(line.y):,.1f} to {max(line.y):,.1f} {table.get('unit', '')}".rstrip()
-        said += f", as the power {power:.3f}"
+        text = f"{min(line.y):,.1f} to {max(line.y):,.1f} {table.get('unit', '')}".rstrip()
+        text += f", as the power {power:.3f}"
         interval = there.power_interval(quantity, axis)
         if interval is None:
-            return f"{said} (too few runs for an interval)", None
-        said += f" (95 % interval {interval[0]:.3f} to {interval[1]:.3f})"
+            return f"{text} (too few runs for an interval)", None
+        text += f" (95 % interval {interval[0]:.3f} to {interval[1]:.3f})"
         if low <= interval[0] and interval[1] <= high:
-            return said, True
-        return said, None if interval[0] <= high and low <= interval[1] else False
+            return text, True
+        return text, None if interval[0] <= high and low <= interval[1] else False
 
-    def _compared(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
-        """Hold that values rise at every point of the axes `by`.
-
-        The values are those of the measures `compare`, or of one over the axis `compare_over`.
-        """
+    def _test_order(self, table: Table, selection: Selection) -> tuple[str, bool | None] | None:
+        """Test that values rise at every point of the axes `by`."""
         strictly, kept, broken = table.get("strictly", "compare_over" in table), 0, []
         first = table["compare"][0] if "compare" in table else table["value"]
-        for point, _ in self._along(first, place, table.get("by", ())):
-            at = place.at(point)
+        for point, _ in self._evaluate_along(first, selection, table.get("by", ())):
+            at = selection.narrow(point)
             if "compare" in table:
-                values = [self.measure(one, at) for one in table["compare"]]
+                values = [self.evaluate(one, at) for one in table["compare"]]
             else:
-                values = [value for _, value in self._along(first, at, table["compare_over"])]
+                values = [
+                    value for _, value in self._evaluate_along(first, at, table["compare_over"])
+                ]
             known = [value for value in values if value is not None]
             if len(known) < max(2, len(values)):
                 continue
             if all(a < b or (a == b and not strictly) for a, b in itertools.pairwise(known)):
                 kept += 1
             else:
-                broken.append(_point(point, self.names))
+                broken.append(_describe_point(point, self.names))
         if not kept and not broken:
             return None
-        said = f"so in {kept} of {counted(kept + len(broken), 'case')}"
+        text = f"so in {kept} of {counted(kept + len(broken), 'case')}"
         if broken and table.get("by"):
-            said += f", not at {'; '.join(broken[:LISTED])}"
-            said += f" and {len(broken) - LISTED} more" if len(broken) > LISTED else ""
-        return said, not broken
+            text += f", not at {'; '.join(broken[:MAX_LISTED])}"
+            text += f" and {len(broken) - MAX_LISTED} more" if len(broken) > MAX_LISTED else ""
+        return text, not broken
 
 
-def _growth(how: str, there: Results, measure: Table, quantity: str, axis: str) -> float | None:
+def _fit_growth(
+    kind: str, there: Results, measure: Table, quantity: str, axis: str
+) -> float | None:
     low, high = measure.get("from", -math.inf), measure.get("to", math.inf)
-    if how == "power":
+    if kind == "power":
         return there.power(quantity, axis)
     points = [p for p in there.line("", quantity, axis).points if low <= p[0] <= high]
-    if len(points) < (3 if how == "fit" else 2):
+    if len(points) < (3 if kind == "fit" else 2):
         return None
     x, y = zip(*points, strict=True)
-    if how == "slope":
+    if kind == "slope":
         return statistics.linear_regression(x, y).slope
     return statistics.correlation(x, y) ** 2 if len(set(y)) > 1 else None
 
 
-def _kind(measure: Table) -> str:
-    return next(name for name in (*COMPOSITE, *SIMPLE) if name in measure)
+def _find_kind(measure: Table) -> str:
+    return next(name for name in (*COMPOSITE_MEASURES, *SIMPLE_MEASURES) if name in measure)
 
 
-def _read(measure: Table, place: Place) -> Iterator[str]:
-    """Yield the quantities that a measure reads; names that are not known here match anything."""
-    kind = _kind(measure)
-    if kind in COMPOSITE:
+def _list_quantities(measure: Table, selection: Selection) -> Iterator[str]:
+    kind = _find_kind(measure)
+    if kind in COMPOSITE_MEASURES:
         inner = measure["of"] if kind == "fold" else measure[kind]
         for one in inner if kind == "quotient" else [inner]:
-            yield from _read(one, place)
+            yield from _list_quantities(one, selection)
     else:
-        argument = Place({}, _Any(place.names)).fill(measure[kind])
+        argument = Selection({}, _WildcardNames(selection.names)).fill_names(measure[kind])
         names = argument if isinstance(argument, list) else [argument]
-        yield from names[:1] if kind in GROWTH else names
+        yield from names[:1] if kind in GROWTH_MEASURES else names
 
 
-class _Any(dict[str, Any]):
+class _WildcardNames(dict[str, Any]):
     def __missing__(self, name: str) -> str:
         return "*"
 
@@ -533,7 +577,7 @@ def _passes(values: Sequence[float], test: Table) -> bool:
 
 
 def check_page(page: Table) -> None:
-    """Raise LocalError for a key, a measure or a test that no page has."""
+    """Raise LocalError for an unknown key, measure or test."""
     _check_table("page", page)
     for section in page.get("template", {}).values():
         _check_table("section", section)
@@ -541,8 +585,10 @@ def check_page(page: Table) -> None:
 
 def _check_table(kind: str, table: Table) -> None:
     _check_keys(kind, table)
-    if NEEDED.get(kind) not in (None, *table):
-        raise LocalError(f"page of a study: {kind} {table.get('key', '')!r} has no {NEEDED[kind]}")
+    if REQUIRED_PARTS.get(kind) not in (None, *table):
+        raise LocalError(
+            f"page: {kind} {table.get('key', '')!r} needs the table {REQUIRED_PARTS[kind]!r}"
+        )
     for part in PARTS.get(kind, ()):
         inner = table.get(part, ())
         for one in [inner] if isinstance(inner, Mapping) else inner:
@@ -558,28 +604,28 @@ def _check_claim(claim: Table) -> None:
         _check_measure(measure)
     if ("holds" in claim) is bool(claim.keys() & {"compare", "compare_over"}):
         raise LocalError(
-            f"page of a study, claim {claim['statement']!r}: give holds, compare or compare_over"
+            f"page, claim {claim['statement']!r}: set one of holds, compare and compare_over"
         )
     test = claim.get("holds", {})
-    allowed = (*LIMITS, SOME_BELOW, *ALONE)
+    allowed = (*LIMITS, SOME_BELOW, *EXCLUSIVE_TESTS)
     if ("holds" in claim and not test) or test.keys() - set(allowed) or (
-        len(test) > 1 and test.keys() & set(ALONE)
+        len(test) > 1 and test.keys() & set(EXCLUSIVE_TESTS)
     ):  # fmt: skip
         raise LocalError(
-            f"page of a study, claim {claim['statement']!r}: holds = {dict(test)!r}; "
-            f"{', '.join(allowed)} are allowed, the last {len(ALONE)} of them alone"
+            f"page, claim {claim['statement']!r}: invalid holds = {dict(test)!r}; choose from "
+            f"{', '.join(allowed)} (the last {len(EXCLUSIVE_TESTS)} exclude all others)"
         )
 
 
 def _check_measure(measure: Table) -> None:
-    kinds = [name for name in (*SIMPLE, *COMPOSITE) if name in measure]
+    kinds = [name for name in (*SIMPLE_MEASURES, *COMPOSITE_MEASURES) if name in measure]
     if len(kinds) != 1:
-        known = ", ".join((*SIMPLE, *COMPOSITE))
-        raise LocalError(f"page of a study: {dict(measure)!r} is no measure; one of {known}")
+        known = ", ".join((*SIMPLE_MEASURES, *COMPOSITE_MEASURES))
+        raise LocalError(f"page: unknown measure {dict(measure)!r}; choose from {known}")
     (kind,) = kinds
-    _check_keys(f"measure {kind}", measure, (kind, "where", "without", *MORE.get(kind, ())))
+    _check_keys(f"measure {kind}", measure, (kind, "where", "without", *EXTRA_KEYS.get(kind, ())))
     inner = measure["of"] if kind == "fold" else measure[kind]
-    for one in inner if kind == "quotient" else [inner] if kind in COMPOSITE else []:
+    for one in inner if kind == "quotient" else [inner] if kind in COMPOSITE_MEASURES else []:
         _check_measure(one)
 
 
@@ -587,12 +633,11 @@ def _check_keys(kind: str, table: Table, allowed: Sequence[str] = ()) -> None:
     known = allowed or KEYS[kind]
     if unknown := sorted(table.keys() - set(known)):
         raise LocalError(
-            f"page of a study, {kind}: no key is called {unknown[0]!r}; {', '.join(known)} are"
+            f"page, {kind}: unknown key {unknown[0]!r}; choose from {', '.join(known)}"
         )
 
 
-def _values_said(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
-    """Return values with their places where they are few and differ, else how far they reach."""
+def _describe_values(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
     values = [value for _, value in points]
@@ -601,33 +646,34 @@ def _values_said(points: Sequence[tuple[Table, float]], table: Table, names: Tab
         return f"{low}{unit}"
     if low == high:
         return f"{low}{unit} in {counted(len(points), 'case')}"
-    if len(points) <= LISTED:
-        words = [f"{format_value(value, form)} ({_point(at, names)})" for at, value in points]
-        return f"{listed(words)}{unit}"
+    if len(points) <= MAX_LISTED:
+        words = [
+            f"{format_value(value, form)} ({_describe_point(at, names)})" for at, value in points
+        ]
+        return f"{join_words(words)}{unit}"
     return f"{low} to {high}{unit} in {counted(len(points), 'case')}"
 
 
-def _ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
-    """Return the value, or the first and the last one over the axis."""
+def _describe_ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
     form, unit = table.get("format", ",.3g"), table.get("unit", "")
     unit = f" {unit}" if unit else ""
     (first, low), (last, high) = points[0], points[-1]
     if table.get("extremes"):
         (first, low), (last, high) = (pick(points, key=lambda one: one[1]) for pick in (min, max))
-    low_said, high_said = format_value(low, form), format_value(high, form)
+    low_text, high_text = format_value(low, form), format_value(high, form)
     if len(points) == 1:
-        return f"{low_said}{unit}" + (f" ({_point(first, names)})" if first else "")
-    if low_said == high_said and table.get("extremes"):
-        return f"{low_said}{unit} everywhere"
-    return f"{low_said} ({_point(first, names)}) to {high_said}{unit} ({_point(last, names)})"
+        return f"{low_text}{unit}" + (f" ({_describe_point(first, names)})" if first else "")
+    if low_text == high_text and table.get("extremes"):
+        return f"{low_text}{unit} everywhere"
+    first_point, last_point = _describe_point(first, names), _describe_point(last, names)
+    return f"{low_text} ({first_point}) to {high_text}{unit} ({last_point})"
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _point(point: Table, names: Table) -> str:
-    """Return the values of a place; numbers with what they are."""
+def _describe_point(point: Table, names: Table) -> str:
     return ", ".join(
         value if isinstance(value, str) else f"{names.get(name, name)} {format_value(value, '')}"
         for name, value in point.items()
@@ -635,7 +681,7 @@ def _point(point: Table, names: Table) -> str:
 
 
 def format_value(value: Any, form: str) -> str:
-    """Return a value as a cell shows it; numbers without a format are as short as they can be."""
+    """Return the text of a table cell."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
@@ -645,8 +691,7 @@ def format_value(value: Any, form: str) -> str:
     return format(value, form or (",g" if isinstance(value, float) else ","))
 
 
-def _above_zero(line: Series) -> Series:
-    """Return a line without the points that a logarithmic axis has no room for."""
+def _drop_nonpositive(line: Series) -> Series:
     kept = [at for at, value in enumerate(line.y) if value > 0]
     return line._replace(
         x=[line.x[k] for k in kept],

@@ -1,8 +1,4 @@
-"""Studies by name; a study's module is loaded on request.
-
-`load` also takes "package.module:NAME" or "FILE.py:NAME" of a study of the user, with modules of
-the working folder.
-"""
+"""Registry of studies by name. A study's module is imported on request."""
 
 from __future__ import annotations
 
@@ -22,48 +18,45 @@ STUDIES = {
     "vector": "Sahai et al. 2020: vectors and matrices over the members",
     "scale": "Evropeytsev et al. 2016: up to a hundred thousand peers",
 }
-"""Name, which is its folder's, and a line for lists."""
+"""Name (of the study's folder) -> line in lists."""
 
 
 def load(name: str) -> Study:
-    """Return a study by its name or place. Raises InputError where there is none."""
-    place = f"antecede.lab.reproductions.{name}.study:STUDY" if name in STUDIES else name
-    module, colon, constant = place.rpartition(":")
+    """Return a study by name, "package.module:NAME" or "FILE.py:NAME". Raises InputError."""
+    path = f"antecede.lab.reproductions.{name}.study:STUDY" if name in STUDIES else name
+    module, colon, constant = path.rpartition(":")
     if not colon:
         raise InputError(
-            f"there is no study {name!r}; there are {', '.join(STUDIES)}; one of your own is named "
-            "by its place: FILE.py:STUDY or package.module:STUDY"
+            f"unknown study {name!r}; choose from {', '.join(STUDIES)}, or name your own as "
+            "FILE.py:STUDY or package.module:STUDY"
         )
     if name not in STUDIES:
-        module = _reachable(module)
+        module = _make_importable(module)
     try:
         found = getattr(importlib.import_module(module), constant, None)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # it is there, and something that it needs is not
+            raise  # a dependency of the module is missing
         raise InputError(
-            f"study {name!r}: there is no module {error.name}; it is looked for in {Path.cwd()} "
-            "and in PYTHONPATH: go to the folder that has it, or name the file, FILE.py:STUDY"
+            f"study {name!r}: no module {error.name} in {Path.cwd()} or PYTHONPATH; change to its "
+            "folder, or name the file: FILE.py:STUDY"
         ) from error
     if not isinstance(found, Study):
-        raise InputError(f"study {name!r}: {place} is no Study")
+        raise InputError(f"study {name!r}: {path} is not a Study")
     return found
 
 
-def _reachable(module: str) -> str:
-    """Make a module of the user importable here and in workers; return its name.
-
-    Raises InputError for a missing file.
-    """
+def _make_importable(module: str) -> str:
+    """Make a user's module importable here and in workers. Raises InputError."""
     folder = Path.cwd()
     if module.endswith(".py"):
         file = Path(module).absolute()
         if not file.is_file():
-            raise InputError("there is no such file", path=module)
+            raise InputError("no such file", path=module)
         folder, module = file.parent, file.stem
-    place, known = str(folder), os.environ.get("PYTHONPATH", "")
-    if place not in sys.path:
-        sys.path.append(place)
-    if place not in known.split(os.pathsep):  # workers are processes of their own
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (known, place)))
+    path, known = str(folder), os.environ.get("PYTHONPATH", "")
+    if path not in sys.path:
+        sys.path.append(path)
+    if path not in known.split(os.pathsep):  # for worker processes
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (known, path)))
     return module

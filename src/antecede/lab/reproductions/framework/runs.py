@@ -1,4 +1,4 @@
-"""Runs of a study: plain values, found by a digest."""
+"""Runs of a study as plain values, identified by a digest."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from antecede.lab.simulate.config import Scenario
 
 
 class Run(NamedTuple):
-    """Plain values that JSON can write, for one call of `execute`.
+    """Arguments of one call of `execute`, as values that JSON can write.
 
     Key and cost aside, they identify the run: results are found by a digest of the rest.
     """
 
     key: str
-    """Unique in its study and the same in every version of it, e.g. "idr/20 peers/seed 3"."""
+    """Unique in its study and constant over versions, for example "idr/20 peers/seed 3"."""
     seed: int
     cost_s: float
-    """Estimated seconds on one core; decides the order of runs, never a result."""
+    """Estimated seconds on one core. It determines the order of runs, not results."""
     kind: str = "simulate"
-    """Name by which `execute` tells runs apart."""
+    """Kind of the run, for `execute`."""
     scenario: Mapping[str, Any] = {}
-    """As `scenario_mapping` writes it, or empty."""
+    """Configuration as of `config_to_values`, or empty."""
     parameters: Mapping[str, Any] = {}
-    """Further arguments of `execute`; `Results` picks runs by them."""
+    """Further arguments of `execute`. `Results` selects runs by them."""
 
     @property
     def task(self) -> dict[str, Any]:
-        """Values that decide the run's figures."""
+        """Values that determine the run's results."""
         return {
             "kind": self.kind,
             "seed": self.seed,
@@ -38,26 +38,26 @@ class Run(NamedTuple):
             "parameters": self.parameters,
         }
 
-    def load_scenario(self) -> Scenario:
-        """Return the scenario as a value. Raises ScenarioError."""
+    def load_config(self) -> Scenario:
+        """Return the configuration. Raises ConfigError."""
         from antecede.lab.simulate.config import scenario_from
 
         return scenario_from(self.scenario)
 
     def to_text(self) -> str:
-        """Return the whole run as one line of JSON, the same for the same values."""
-        return plain_text({"key": self.key, "cost_s": self.cost_s, **self.task})
+        """Return the run as one line of JSON, the same for the same values."""
+        return canonical_json({"key": self.key, "cost_s": self.cost_s, **self.task})
 
     @classmethod
     def from_text(cls, text: str) -> Run:
-        """Return the run that `to_text` wrote."""
+        """Parse the output of `to_text`."""
         return cls(**json.loads(text))
 
     def digest(self) -> str:
-        """Return the name under which results are kept: of the task, not of the key."""
-        return hashlib.sha256(plain_text(self.task).encode()).hexdigest()[:32]
+        """Return the digest of `task`, under which results are stored."""
+        return hashlib.sha256(canonical_json(self.task).encode()).hexdigest()[:32]
 
 
-def plain_text(value: object) -> str:
-    """Return JSON in which the same values have the same text. Raises TypeError, ValueError."""
+def canonical_json(value: object) -> str:
+    """Return JSON that is equal for equal values. Raises TypeError, ValueError."""
     return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))

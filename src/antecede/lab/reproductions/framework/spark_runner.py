@@ -1,26 +1,25 @@
-"""Studies on Spark: a DataFrame of runs becomes a DataFrame of outcomes, bundle by bundle.
+"""Spark engine: a DataFrame of runs becomes a DataFrame of outcomes, one batch per job.
 
 Theory of operation
 -------------------
-`outcomes` is the DataFrame -> DataFrame function: a worker turns each run into the rows of its
-figures, so no partitioning changes a figure. `spark_engine` feeds it.
+`compute_outcomes` maps a DataFrame to a DataFrame. A worker turns each run into rows of metrics, so
+results do not depend on partitioning. `make_spark_engine` feeds it.
 
-One large job would give nothing until its last task ends, and a run that kills its worker would
-fail all others. So every bundle of runs is a job of one task. The dearest runs go first, each
-alone; cheap ones are bundled to about a second. Threads keep a few more jobs submitted than there
-are task slots. Slots are counted again and again, since executors come and go. Spark serves jobs in
-order of submission, so a free slot takes one of the dearest remaining runs.
+One large job would give nothing until its last task ends. A run that kills its worker would fail
+all others. So every batch of runs is a job of one task. The dearest runs start first, each alone.
+Cheap runs are batched to about a second. Threads keep a few more jobs submitted than there are task
+slots. Slots are counted repeatedly, since executors come and go. Spark serves jobs in order of
+submission, so a free slot takes one of the dearest remaining runs.
 
-Outcomes come back to the driver, which alone writes (`store`): executors need the package and no
-shared file system.
+Only the driver writes results (`store`). Executors need the package and no shared file system.
 
-An exception of a run is an outcome. If a worker or executor dies, its job fails (after Spark's own
-retries): its runs are tried once more, one by one, and the run whose worker dies again is reported.
+An exception of a run is an outcome. If a worker or executor dies, its job fails after Spark's own
+retries. Its runs are tried once more, one by one. A run whose worker dies again is reported.
 Executors without the package, or with other code, end the study at once.
 
-A session beside its JVM is asked through its context. Spark Connect has none: tags are the
-client's, slots are the partitions of a range (counted once, by a small job), and a server that
-answers is alive.
+A classic session is queried through its SparkContext. Spark Connect has none. There, tags are set
+by the client, slots are the partitions of a range (counted once), and a server that answers is
+alive.
 """
 
 from __future__ import annotations
@@ -40,21 +39,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import SetupError
-from antecede.lab.reproductions.framework.code_digest import code_digest, modules_of
-from antecede.lab.reproductions.framework.execute import SCHEMA, failed, largest_first, outcome
+from antecede.lab.reproductions.framework.code_digest import code_digest, collect_modules
+from antecede.lab.reproductions.framework.execute import (
+    SCHEMA,
+    execute_run,
+    make_failure,
+    sort_by_cost,
+)
 from antecede.lab.reproductions.framework.runner import Engine
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Figures, Study
+from antecede.lab.reproductions.framework.study import Metrics, Study
 
 
-class Classic:
+class ClassicSession:
     """A session whose JVM belongs to this process."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
 
-    def slots(self) -> int:
-        """Return the parallelism, which follows executors as they come and go."""
+    def count_slots(self) -> int:
+        """Return the default parallelism, which follows the number of executors."""
         return int(self.session.sparkContext.defaultParallelism)
 
     def tag(self, name: str) -> None:
@@ -62,30 +66,30 @@ class Classic:
         self.session.sparkContext.addJobTag(name)
 
     def cancel(self, name: str) -> None:
-        """End the jobs of a tag."""
+        """Cancel the jobs of a tag."""
         self.session.sparkContext.cancelJobsWithTag(name)
 
-    def alive(self) -> bool:
-        """Tell whether the context of the JVM runs."""
+    def is_alive(self) -> bool:
+        """Return True if the SparkContext of the JVM is running."""
         try:
             context: Any = self.session.sparkContext._jsc
             return not context.sc().isStopped()
         except Exception:
             return False
 
-    def on_this_machine(self) -> bool:
-        """Tell whether workers certainly have the files of the driver."""
+    def is_local(self) -> bool:
+        """Return True if workers have the driver's files for certain."""
         return str(self.session.sparkContext.master).startswith("local")
 
 
-class Connect:
+class ConnectSession:
     """A session of a Spark Connect server."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self._slots: int | None = None
 
-    def slots(self) -> int:
+    def count_slots(self) -> int:
         """Return the partitions of a range, counted once."""
         if self._slots is None:
             numbers = self.session.range(100_000).select(F.spark_partition_id().alias("p"))
@@ -94,47 +98,46 @@ class Connect:
         return self._slots
 
     def tag(self, name: str) -> None:
-        """Tag this thread's operations."""
+        """Tag the operations of this thread."""
         self.session.addTag(name)
 
     def cancel(self, name: str) -> None:
-        """Interrupt operations by tag."""
+        """Interrupt the operations of a tag."""
         self.session.interruptTag(name)
 
-    def alive(self) -> bool:
-        """Ask the server for a setting."""
+    def is_alive(self) -> bool:
+        """Return True if the server answers a request for a setting."""
         try:
             self.session.conf.get("spark.sql.shuffle.partitions")
         except Exception:
             return False
         return True
 
-    def on_this_machine(self) -> bool:
-        """Return False: a server does not tell."""
+    def is_local(self) -> bool:
+        """Return False: the location of a server is unknown."""
         return False
 
 
-Handle: TypeAlias = Classic | Connect
+SessionHandle: TypeAlias = ClassicSession | ConnectSession
 
 
-def handle_of(session: SparkSession) -> Handle:
+def wrap_session(session: SparkSession) -> SessionHandle:
     """Return the handle of a session, classic or of Spark Connect."""
-    return Classic(session) if hasattr(session, "_jsparkSession") else Connect(session)
+    return (
+        ClassicSession(session) if hasattr(session, "_jsparkSession") else ConnectSession(session)
+    )
 
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
-OUTCOMES = "run string, quantity string, value double, series array<double>, reason string"
-BUNDLE_S = 1.0
-"""Estimated cost of a bundle of cheap runs, s; starting a job takes a tenth of it."""
-BUNDLES_A_SLOT = 4
-"""Least number of bundles of a task slot."""
-JOBS_A_SLOT = 2
-"""Submitted jobs of a slot: one under way, one ready."""
-MOST_JOBS = 1_000
+OUTCOME_SCHEMA = "run string, quantity string, value double, series array<double>, reason string"
+BUNDLE_S = 1.0  # Estimated cost of a batch of cheap runs, s. Starting a job takes a tenth of it.
+BUNDLES_A_SLOT = 4  # Smallest number of batches per task slot
+JOBS_PER_SLOT = 2  # Submitted jobs per slot: one in progress, one ready
+MAX_JOBS = 1_000
 TICK_S = 0.2
-NOTHING: pyarrow.Table = SCHEMA.empty_table()
-"""Report that time has passed."""
+NO_OUTCOMES: pyarrow.Table = SCHEMA.empty_table()
+"""Empty table that triggers an update of the progress line."""
 
 
 @dataclass(frozen=True)
@@ -144,35 +147,36 @@ class Work:
     module: str
     function: str
     modules: tuple[str, ...]
-    code: str | None
-    """Digest of the driver's sources; None: workers share its files."""
+    code: str | None  # Digest of the driver's sources (None: workers share its files)
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Carry out the runs of a partition. Raises SetupError."""
+        """Execute the runs of a partition. Raises SetupError."""
         execute = self.load()
         for batch in batches:
             for text in batch.column("text").to_pylist():
-                yield outcome(Run.from_text(str(text)), execute)
+                yield execute_run(Run.from_text(str(text)), execute)
 
-    def load(self) -> Callable[[Run], Figures]:
-        """Import the function. Raises SetupError where its code is not the driver's."""
+    def load(self) -> Callable[[Run], Metrics]:
+        """Import the function. Raises SetupError if the worker's code differs from the driver's."""
         if self.code is not None and code_digest(self.modules) != self.code:
-            raise SetupError("the executors have other sources of antecede than the driver")
-        execute: Callable[[Run], Figures] = getattr(
+            raise SetupError(
+                "the executors and the driver have different versions of antecede; ship one"
+            )
+        execute: Callable[[Run], Metrics] = getattr(
             importlib.import_module(self.module), self.function
         )
         return execute
 
 
 def work_of(study: Study, spark: SparkSession) -> Work:
-    """Return the function of workers for runs of the study."""
-    modules = modules_of(study)
-    code = None if handle_of(spark).on_this_machine() else code_digest(modules)
+    """Return the worker function for runs of the study."""
+    modules = collect_modules(study)
+    code = None if wrap_session(spark).is_local() else code_digest(modules)
     return Work(study.execute.__module__, study.execute.__qualname__, modules, code)
 
 
 def runs_frame(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
-    """Return runs as a DataFrame: `run` (key), `cost_s`, and `text`, which has all of it."""
+    """Return runs as a DataFrame: `run` (key), `cost_s` and `text` (the whole run)."""
     table = pa.table(
         {
             "run": pa.array([run.key for run in runs], pa.string()),
@@ -184,12 +188,12 @@ def runs_frame(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
 
 
 def outcomes(runs: DataFrame, work: Work) -> DataFrame:
-    """Return the outcomes of a frame of `runs_frame`."""
-    return runs.mapInArrow(work, OUTCOMES)
+    """Return the outcomes of a DataFrame of `make_runs_frame`."""
+    return runs.mapInArrow(work, OUTCOME_SCHEMA)
 
 
 def spark_engine(spark: SparkSession) -> Engine:
-    """Return the engine (see `runner`) that works on a session, also of Spark Connect."""
+    """Return the engine (see `runner`) of a session, also of Spark Connect."""
 
     def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         return _Jobs(spark, work_of(study, spark)).run(runs)
@@ -198,8 +202,8 @@ def spark_engine(spark: SparkSession) -> Engine:
 
 
 def bundles(runs: Iterable[Run], slots: int) -> list[list[Run]]:
-    """Return the runs in the order in which they start, cheap ones put together."""
-    ordered = largest_first(runs)
+    """Return the runs in starting order, cheap ones batched."""
+    ordered = sort_by_cost(runs)
     room = min(BUNDLE_S, sum(run.cost_s for run in ordered) / (slots * BUNDLES_A_SLOT))
     found: list[list[Run]] = []
     cost = room
@@ -214,98 +218,101 @@ def bundles(runs: Iterable[Run], slots: int) -> list[list[Run]]:
 
 class _Jobs:
     def __init__(self, spark: SparkSession, work: Work) -> None:
-        self.spark, self.work, self.handle = spark, work, handle_of(spark)
+        self.spark, self.work, self.handle = spark, work, wrap_session(spark)
         self.tag = f"antecede-study-{uuid.uuid4().hex}"
         self.under_way: dict[Future[pyarrow.Table], list[Run]] = {}
         self.waiting: deque[list[Run]] = deque()
-        self.died: set[str] = set()
+        self.killed_runs: set[str] = set()
         """Keys of runs to be tried alone, after their worker died."""
 
     def run(self, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
-        self.waiting.extend(bundles(runs, self.slots()))
-        pool = ThreadPoolExecutor(MOST_JOBS, thread_name_prefix="study")
+        self.waiting.extend(bundles(runs, self.count_slots()))
+        pool = ThreadPoolExecutor(MAX_JOBS, thread_name_prefix="study")
         try:
             while self.waiting or self.under_way:
                 self.submit(pool)
                 over, _ = wait(self.under_way, TICK_S, FIRST_COMPLETED)
                 for future in over:
-                    yield self.result_of(future, self.under_way.pop(future))
+                    yield self.collect_outcomes(future, self.under_way.pop(future))
                 if not over:
-                    yield NOTHING
+                    yield NO_OUTCOMES
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             self.cancel()
 
     def cancel(self) -> None:
-        """End the jobs that are under way; those that a thread is about to submit, too."""
+        """Cancel the jobs in progress, also those that a thread is about to submit."""
         while self.under_way and wait(self.under_way, 0).not_done:
-            with contextlib.suppress(Exception):  # Spark may be what has gone
+            with contextlib.suppress(Exception):  # Spark may have stopped
                 self.handle.cancel(self.tag)
             wait(self.under_way, TICK_S)
 
-    def slots(self) -> int:
-        """Return how many tasks run at a time, as far as Spark knows by now."""
+    def count_slots(self) -> int:
+        """Return the current number of task slots."""
         try:
-            return max(1, self.handle.slots())
+            return max(1, self.handle.count_slots())
         except Exception as error:
-            raise self.gone(error) from error
+            raise self.make_stopped_error(error) from error
 
     def submit(self, pool: ThreadPoolExecutor) -> None:
-        room = min(self.slots() * JOBS_A_SLOT, MOST_JOBS)
+        room = min(self.count_slots() * JOBS_PER_SLOT, MAX_JOBS)
         while self.waiting and len(self.under_way) < room:
-            bundle = self.waiting.popleft()
-            self.under_way[pool.submit(self.job, bundle)] = bundle
+            batch = self.waiting.popleft()
+            self.under_way[pool.submit(self.run_job, batch)] = batch
 
-    def job(self, bundle: Sequence[Run]) -> pyarrow.Table:
-        """Carry out a bundle in one task; runs in a thread of its own."""
+    def run_job(self, batch: Sequence[Run]) -> pyarrow.Table:
+        """Execute a batch in one task. Called in a thread."""
         self.handle.tag(self.tag)
-        frame = runs_frame(self.spark, bundle).coalesce(1)
+        frame = runs_frame(self.spark, batch).coalesce(1)
         made: pyarrow.Table = outcomes(frame, self.work).toArrow().cast(SCHEMA)
         return made
 
-    def result_of(self, future: Future[pyarrow.Table], bundle: list[Run]) -> pyarrow.Table:
-        """Return the outcomes of a job, of a failed one those that are certain."""
+    def collect_outcomes(self, future: Future[pyarrow.Table], batch: list[Run]) -> pyarrow.Table:
+        """Return the outcomes of a job. For a failed job, return those that are certain."""
         error = future.exception()
         if error is None:
             return future.result()
         if not isinstance(error, Exception):
             raise error
-        if not self.handle.alive():
-            raise self.gone(error) from error
+        if not self.handle.is_alive():
+            raise self.make_stopped_error(error) from error
         _check_setup(error, self.work)
-        if len(bundle) > 1 or bundle[0].key not in self.died:
-            self.died.update(run.key for run in bundle)
-            self.waiting.extendleft([run] for run in reversed(bundle))
-            return NOTHING
-        reason = f"the worker died twice: {_said(error)}"
-        lost: pyarrow.Table = pa.Table.from_batches([failed(bundle[0].key, reason)])
+        if len(batch) > 1 or batch[0].key not in self.killed_runs:
+            self.killed_runs.update(run.key for run in batch)
+            self.waiting.extendleft([run] for run in reversed(batch))
+            return NO_OUTCOMES
+        reason = f"the worker died twice: {_find_cause(error)}"
+        lost: pyarrow.Table = pa.Table.from_batches([make_failure(batch[0].key, reason)])
         return lost
 
-    def gone(self, error: Exception) -> SetupError:
-        return SetupError(f"Spark has stopped ({_said(error)}); the same call goes on from here")
+    def make_stopped_error(self, error: Exception) -> SetupError:
+        return SetupError(
+            f"Spark has stopped ({_find_cause(error)}); run the command again to continue"
+        )
 
 
 _MISSING = re.compile(r"(ModuleNotFoundError|ImportError|AttributeError): (.*)")
 _SETUP = re.compile(r"antecede\.errors\.(?:SetupError|MissingExtraError): (.*)")
-_SHIP = "docs/design/studies.md says how to ship the package"
-_TELLING = re.compile(
+_SHIPPING_HINT = "docs/design/studies.md describes how to ship the package"
+_CAUSE_LINE = re.compile(
     r"(?i)(Python worker [^\n]*|ExecutorLostFailure[^\n]*|[^\n]*(?:OutOfMemory|exit code)[^\n]*)"
 )
 
 
 def _check_setup(error: Exception, work: Work) -> None:
-    """Raise SetupError where no run can work: what a run raises never comes this way."""
+    """Raise SetupError if no run can work. Errors of runs are outcomes, not job failures."""
     text = str(error)
     if found := _SETUP.search(text):
-        raise SetupError(f"{found[1].strip()}; {_SHIP}") from error
+        raise SetupError(f"{found[1].strip()}; {_SHIPPING_HINT}") from error
     if found := _MISSING.search(text):
         what = f"{found[2].strip()} (for {work.module}.{work.function})"
-        raise SetupError(f"the executors cannot import the study: {what}; {_SHIP}") from error
+        raise SetupError(
+            f"the executors cannot import the study: {what}; {_SHIPPING_HINT}"
+        ) from error
 
 
-def _said(error: Exception) -> str:
-    """Return the one line of an error of Spark's that says why."""
+def _find_cause(error: Exception) -> str:
     text = str(error).strip()
-    found = _TELLING.search(text)
+    found = _CAUSE_LINE.search(text)
     line = found[1] if found else (text.splitlines() or [type(error).__name__])[0]
     return line.strip()[:300]

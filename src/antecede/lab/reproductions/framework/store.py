@@ -1,17 +1,17 @@
-"""Results of a study in a folder, as Parquet files that appear whole.
+"""Result store of a study: a folder of Parquet files that are written atomically.
 
 Theory of operation
 -------------------
-    DIR/results/part-000012.parquet   outcomes in order of arrival, a file at a time
-    DIR/results/results.parquet       all of them, once the study is complete
+    DIR/results/part-000012.parquet   outcomes in order of arrival
+    DIR/results/results.parquet       all outcomes, once the study is complete
     DIR/earlier/earlier.parquet       results of the same code outside this grid
-    DIR/.lock                         held while a study writes here
+    DIR/.lock                         locked while a study writes here
 
-The driver writes a part under another name, flushes it to the disk and renames it: a kill loses no
-finished part. Rows carry the digests of their run and of the code that made them. A run is done if
-rows of its digest are there, made by the present code (`any_code`: by any). The rows of a digest
-are in one file; of two files (a kill between the renames of `finish`) the first counts. Failures
-are not stored: the next start tries them again.
+The driver writes a part under another name, flushes it and renames it, so a kill loses no finished
+part. Rows have the digests of their run and of the code. A run is done if rows with its digest and
+the present code exist (`any_code`: with any code). The rows of a digest are in one file. After a
+kill between the renames of `finish` two files may have them, and the first one counts. Failures are
+not stored, so the next start tries them again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from antecede.errors import InputError
-from antecede.lab.reproductions.framework.runs import Run, plain_text
+from antecede.lab.reproductions.framework.runs import Run, canonical_json
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -47,47 +47,50 @@ SCHEMA = pa.schema(
         ("code", pa.string()),
     ]
 )
-"""`task`: kind, seed, scenario and parameters of the run as JSON; `code`: a digest of sources."""
+"""`task`: kind, seed, configuration and parameters as JSON. `code`: digest of the sources."""
 
 
 class Store:
-    """Folder of one study, for one state of the code. Use inside `opened`."""
+    """Folder of a study, for one state of the code. Use within `open_store`."""
 
     def __init__(self, folder: Path, code: str, any_code: bool = False) -> None:
         self.folder, self.code, self.any_code = folder, code, any_code
-        self.parts = folder / "results"
-        self.whole = self.parts / "results.parquet"
-        self.earlier = folder / "earlier" / "earlier.parquet"
+        self.parts_folder = folder / "results"
+        self.complete_file = self.parts_folder / "results.parquet"
+        self.earlier_file = folder / "earlier" / "earlier.parquet"
         self.unreadable: list[Path] = []
-        """Renamed files that are no Parquet of a store."""
-        self.stale: set[str] = set()
-        """Digests of runs that other code has made, taken or not."""
+        """Renamed files that are not valid Parquet files of a store."""
+        self.stale: set[str] = set()  # Digests of runs with results of other code, used or not
         self._tables: dict[str, pyarrow.Table] = {}
-        self._number = 0
+        self._next_part = 0
 
     def read(self) -> None:
         """Read stored results; those of other code only with `any_code`."""
-        files = [self.whole, *sorted(self.parts.glob("part-*.parquet")), self.earlier]
+        files = [
+            self.complete_file,
+            *sorted(self.parts_folder.glob("part-*.parquet")),
+            self.earlier_file,
+        ]
         for path in filter(Path.is_file, files):
             if path.stem.startswith("part-") and path.stem[5:].isdigit():
-                self._number = max(self._number, int(path.stem[5:]) + 1)
-            table = self._read(path)
+                self._next_part = max(self._next_part, int(path.stem[5:]) + 1)
+            table = self._read_file(path)
             if table is not None:
                 same = pc.equal(table["code"], self.code)
-                self.stale.update(texts(table.filter(pc.invert(same)), "digest"))
-                self._take(table if self.any_code else table.filter(same))
+                self.stale.update(read_texts(table.filter(pc.invert(same)), "digest"))
+                self._index_rows(table if self.any_code else table.filter(same))
         if not self.any_code:
             self.stale -= self._tables.keys()
 
-    def done(self, runs: Iterable[Run]) -> list[Run]:
-        """Return those of the runs whose figures are here."""
+    def find_done(self, runs: Iterable[Run]) -> list[Run]:
+        """Return those of the runs that have results."""
         return [run for run in runs if run.digest() in self._tables]
 
     def append(self, outcomes: pyarrow.Table, runs: Mapping[str, Run]) -> None:
-        """Write figures (rows of `execute.SCHEMA`, `runs` by key) to the disk."""
-        keys: list[str] = texts(outcomes, "run")
+        """Write outcomes (rows of `execute.SCHEMA`, `runs` by key) to the disk."""
+        keys: list[str] = read_texts(outcomes, "run")
         chosen = [runs[key] for key in keys]
-        tasks = {key: plain_text(runs[key].task) for key in dict.fromkeys(keys)}
+        tasks = {key: canonical_json(runs[key].task) for key in dict.fromkeys(keys)}
         digests = {key: runs[key].digest() for key in tasks}
         table = pa.table(
             {
@@ -103,12 +106,12 @@ class Store:
             },
             schema=SCHEMA,
         )
-        _write(table, self.parts / f"part-{self._number:06}.parquet")
-        self._number += 1
-        self._take(table)
+        _write_file(table, self.parts_folder / f"part-{self._next_part:06}.parquet")
+        self._next_part += 1
+        self._index_rows(table)
 
-    def table(self, runs: Sequence[Run]) -> pyarrow.Table:
-        """Return the figures of these runs, in their order, quantities by name."""
+    def collect_rows(self, runs: Sequence[Run]) -> pyarrow.Table:
+        """Return the results of these runs, in their order, quantities by name."""
         found = [self._tables.get(run.digest()) for run in runs]
         named = [
             table.set_column(0, "run", pa.array([run.key] * table.num_rows, pa.string()))
@@ -119,21 +122,21 @@ class Store:
         return whole
 
     def finish(self, runs: Sequence[Run]) -> None:
-        """Write the figures of these runs into one file, others of the same code into another."""
+        """Write the results of these runs into one file, others of the same code into another."""
         own = {run.digest() for run in runs}
         others = [self._tables[digest] for digest in sorted(self._tables.keys() - own)]
         if others:
-            _write(pa.concat_tables(others), self.earlier)
-        _write(self.table(runs), self.whole)
-        for path in self.parts.glob("part-*.parquet"):
+            _write_file(pa.concat_tables(others), self.earlier_file)
+        _write_file(self.collect_rows(runs), self.complete_file)
+        for path in self.parts_folder.glob("part-*.parquet"):
             path.unlink()
         if not others:
-            self.earlier.unlink(missing_ok=True)
+            self.earlier_file.unlink(missing_ok=True)
 
-    def _read(self, path: Path) -> pyarrow.Table | None:
+    def _read_file(self, path: Path) -> pyarrow.Table | None:
         try:
             table: pyarrow.Table | None = pq.read_table(str(path))
-        except (pa.ArrowException, OSError):  # OSError: bytes inside are not what they were
+        except (pa.ArrowException, OSError):  # OSError: corrupt contents
             table = None
         if table is not None and table.schema.equals(SCHEMA):
             return table
@@ -142,8 +145,8 @@ class Store:
         self.unreadable.append(aside)
         return None
 
-    def _take(self, table: pyarrow.Table) -> None:
-        digests = texts(table, "digest")
+    def _index_rows(self, table: pyarrow.Table) -> None:
+        digests = read_texts(table, "digest")
         begin = 0
         for end in range(1, len(digests) + 1):
             if end == len(digests) or digests[end] != digests[begin]:
@@ -152,25 +155,22 @@ class Store:
 
 
 @contextmanager
-def opened(
+def open_store(
     folder: Path, code: str, *, fresh: bool = False, any_code: bool = False
 ) -> Iterator[Store]:
-    """Yield the store of a folder, made where needed; `fresh`: emptied first.
-
-    Raises InputError for a folder that cannot be written or that another process writes to.
-    """
+    """Yield the locked store of a folder. `fresh`: delete results first. Raises InputError."""
     store = Store(folder, code, any_code)
     try:
-        store.parts.mkdir(parents=True, exist_ok=True)
+        store.parts_folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")
     except OSError as error:
         raise InputError(
-            f"no study can be kept here: {error.strerror}", path=str(folder)
+            f"cannot write results here: {error.strerror}", path=str(folder)
         ) from error
     with lock:
-        _hold(lock.fileno(), folder)
+        _lock_file(lock.fileno(), folder)
         if fresh:
-            for path in (*store.parts.glob("*.parquet"), store.earlier):
+            for path in (*store.parts_folder.glob("*.parquet"), store.earlier_file):
                 path.unlink(missing_ok=True)
         for draft in folder.glob("*/.*.draft"):
             draft.unlink()
@@ -178,22 +178,20 @@ def opened(
         yield store
 
 
-def _hold(file: int, folder: Path) -> None:
-    """Lock a file for as long as this process has it open. Raises InputError."""
+def _lock_file(file: int, folder: Path) -> None:
     try:
         import fcntl
-    except ImportError:  # Windows: two studies in one folder are not noticed
+    except ImportError:  # Windows: no lock
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise InputError(
-            "another study writes here now; name another folder", path=str(folder)
+            "another study is writing here; name another folder", path=str(folder)
         ) from error
 
 
-def _write(table: pyarrow.Table, path: Path) -> None:
-    """Write a file whole, and return when it is on the disk."""
+def _write_file(table: pyarrow.Table, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
@@ -204,11 +202,13 @@ def _write(table: pyarrow.Table, path: Path) -> None:
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)  # where the disk is full, this is room
-        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+            draft.unlink(missing_ok=True)  # free the space on a full disk
+        raise InputError(
+            f"cannot write the file: {error.strerror or error}", path=str(path)
+        ) from error
 
 
-def texts(table: pyarrow.Table, name: str) -> list[str]:
-    """Return a column of text."""
+def read_texts(table: pyarrow.Table, name: str) -> list[str]:
+    """Return a column of strings."""
     column: Any = table[name]
     return list(column.to_pylist())

@@ -1,10 +1,10 @@
-"""Study: runs, a function that carries one out, and the meaning of all.
+"""Definition of a study: list of runs, function that executes one, function that builds the page.
 
-    STUDY = Study("vector", title, source, runs, execute, findings)
+    STUDY = Study("vector", title, source, list_runs, execute, findings)
 
-`runs(quick)` lists the runs. `execute(run)` returns the figures of one of them by name, in any
-process, from the run's plain values alone. `findings(results, quick)` reads the figures of all.
-`docs/design/studies.md` is the guide.
+`runs(quick)` lists the runs. `execute(run)` returns the metrics of a run by name, in any process,
+from the run's plain values alone. `findings(results, quick)` builds the page. Guide:
+`docs/design/studies.md`.
 """
 
 from __future__ import annotations
@@ -19,46 +19,44 @@ import numpy.typing as npt
 
 from antecede.errors import LocalError
 from antecede.lab.report import Findings
-from antecede.lab.reproductions.framework.runs import Run, plain_text
+from antecede.lab.reproductions.framework.runs import Run, canonical_json
 from antecede.lab.simulate.config import Scenario
 
 if TYPE_CHECKING:
     from antecede.lab.reproductions.framework.results import Results
 
-Figures: TypeAlias = Mapping[str, float | Sequence[float] | npt.NDArray[Any]]
-"""Figures of a run: quantity -> number, or sequence of numbers (a value a sample)."""
+Metrics: TypeAlias = Mapping[str, float | Sequence[float] | npt.NDArray[Any]]
+"""Metrics of a run: quantity -> number, or sequence of numbers (one per sample)."""
 
 COST = "cost."
-"""Prefix of quantities about the machine (time, memory), which differ from try to try."""
+"""Prefix of quantities about the machine (time, memory), which vary between executions."""
 SECONDS = f"{COST}seconds"
 """Duration of a run, added to every run."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A source's evaluation. All functions are plain and at the top of a module."""
+    """Evaluation of a source. All functions are top-level functions of a module."""
 
     name: str
     title: str
     source: str
-    """Paper and section; says so where the evaluation is ours."""
+    """Paper and section, or a note that the evaluation is ours."""
     runs: Callable[[bool], Sequence[Run]]
     """(quick) -> all runs, with unique keys and tasks. Quick: under a minute on two cores."""
-    execute: Callable[[Run], Figures]
-    """Figures of a run, which follow from the run alone: no globals, files, clocks, random numbers.
-    Errors are reported with the run.
-    """
+    execute: Callable[[Run], Metrics]
+    """Run -> metrics, from the run alone: no globals, files, clocks, random numbers. Errors are
+    reported with the run."""
     findings: Callable[[Results, bool], Findings]
-    """Page of the figures; those of failed runs are absent."""
+    """(results, quick) -> page. Failed runs are absent from the results."""
     code: Sequence[str] = ()
-    """Further modules below `antecede.lab.reproductions` that `execute` calls: an edit of one makes
-    stored results stale.
-    """
+    """Further modules below `antecede.lab.reproductions` that `execute` uses. Editing one makes
+    stored results stale."""
     with_traces: Callable[[Sequence[Path]], Study] | None = None
-    """Study over these real traces too; None: it takes none."""
+    """Paths of real traces -> study that includes them (None: unsupported)."""
 
 
-def simulation(
+def make_simulation_run(
     key: str,
     scenario: Scenario,
     seed: int,
@@ -66,26 +64,26 @@ def simulation(
     kind: str = "simulate",
     **parameters: Any,
 ) -> Run:
-    """Return the run of a scenario; findings pick it by `parameters`.
+    """Return the run of a configuration. `parameters` select it in findings.
 
     The parameter `files` has digests of the user's protocol (FILE.py:CLASS) and of a replayed
-    trace. Raises InputError for such a file that cannot be read.
+    trace. Raises InputError for an unreadable file.
     """
     from antecede.lab.check import is_file_target
-    from antecede.lab.reproductions.framework.user_files import files_of
+    from antecede.lab.reproductions.framework.user_files import digest_user_files
     from antecede.lab.simulate.config import scenario_mapping
 
     values = scenario_mapping(scenario)
-    if is_file_target(scenario.protocol):  # workers have another working folder
+    if is_file_target(scenario.protocol):  # workers may have another working folder
         file, _, name = scenario.protocol.rpartition(":")
         values["protocol"]["name"] = f"{Path(file).absolute()}:{name}"
-    files = files_of(scenario)
+    files = digest_user_files(scenario)
     return Run(
         key, seed, cost_s, kind, values, {**parameters, **({"files": files} if files else {})}
     )
 
 
-def each_seed(
+def make_seed_runs(
     seeds: Iterable[int],
     key: str,
     scenario: Scenario,
@@ -93,20 +91,17 @@ def each_seed(
     kind: str = "simulate",
     **parameters: Any,
 ) -> Iterator[Run]:
-    """Yield the run of a scenario (`simulation`) with each seed, which its key ends in."""
+    """Yield the run of a configuration for each seed. The key ends in the seed."""
     for seed in seeds:
-        yield simulation(f"{key}/seed {seed}", scenario, seed, cost_s, kind, **parameters)
+        yield make_simulation_run(f"{key}/seed {seed}", scenario, seed, cost_s, kind, **parameters)
 
 
-def simulated(run: Run) -> Figures:
-    """Simulate a run: every figure of its Result, `undelivered` also where it is 0.
-
-    Raises InputError for a file of the user that has changed since the run was listed.
-    """
+def simulate_run(run: Run) -> Metrics:
+    """Simulate a run. Return its metrics. Raises InputError if a user's file has changed."""
     from antecede.lab.reproductions.framework.user_files import check_files
     from antecede.lab.simulate import simulate
 
-    scenario = run.load_scenario()
+    scenario = run.load_config()
     check_files(scenario, run.parameters.get("files", {}))
     return {"undelivered": 0.0, **simulate(scenario, run.seed).figures}
 
@@ -118,14 +113,16 @@ def checked(runs: Iterable[Run]) -> list[Run]:
     for run in runs:
         try:
             read = Run.from_text(run.to_text())
-            task = plain_text(run.task)
+            task = canonical_json(run.task)
         except (TypeError, ValueError) as error:
-            raise LocalError(f"run {run.key!r} is not made of plain values: {error}") from error
+            raise LocalError(f"run {run.key!r}: a value is not plain JSON: {error}") from error
         if run.key in found:
-            raise LocalError(f"two runs have the key {run.key!r}")
+            raise LocalError(f"two runs with the key {run.key!r}")
         if task in tasks:
-            raise LocalError(f"the runs {tasks[task]!r} and {run.key!r} do the same")
+            raise LocalError(f"the runs {tasks[task]!r} and {run.key!r} have the same task")
         if not 0 < run.cost_s < math.inf:
-            raise LocalError(f"run {run.key!r}: cost_s is {run.cost_s}; it is above 0 and finite")
+            raise LocalError(
+                f"run {run.key!r}: invalid cost_s = {run.cost_s}; expected a finite number above 0"
+            )
         found[run.key], tasks[task] = read, run.key
     return list(found.values())

@@ -1,7 +1,7 @@
-"""`summary.json`: the content of a study's page as plain values, and back.
+"""Reader and writer of `summary.json`: the content of a study's page as plain values.
 
-`rows` has all rows beside the paper's figures, for programs; `sections` has the rest of the page
-and the number of rows of each section.
+`rows` has all rows beside published values, for programs. `sections` has the rest of the page and
+the number of rows of each section.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from antecede.errors import InputError
 from antecede.lab.report import Claim, Findings, Plot, Row, Section, Series, write_whole
 
 
-def summary(findings: Findings) -> dict[str, Any]:
-    """Return the summary as values that JSON can write."""
+def findings_to_values(findings: Findings) -> dict[str, Any]:
+    """Return the findings as JSON values."""
     return {
         "study": findings.study,
         "title": findings.title,
@@ -35,11 +35,11 @@ def summary(findings: Findings) -> dict[str, Any]:
         "not_reached": list(findings.not_reached),
         "failed": list(findings.failed),
         "reads": list(findings.reads),
-        "sections": [_section(section) for section in findings.sections],
+        "sections": [_section_to_values(section) for section in findings.sections],
     }
 
 
-def _section(section: Section) -> dict[str, Any]:
+def _section_to_values(section: Section) -> dict[str, Any]:
     plots = [
         {**plot._asdict(), "series": [series._asdict() for series in plot.series]}
         for plot in section.plots
@@ -49,28 +49,28 @@ def _section(section: Section) -> dict[str, Any]:
 
 
 def write_summary(findings: Findings, folder: Path) -> Path:
-    """Write `summary.json` into a folder; return its path. Raises InputError."""
-    text = json.dumps(summary(findings), indent=1, ensure_ascii=False, allow_nan=False)
+    """Write `summary.json` into a folder. Return its path. Raises InputError."""
+    text = json.dumps(findings_to_values(findings), indent=1, ensure_ascii=False, allow_nan=False)
     return write_whole(folder / "summary.json", text + "\n")
 
 
 def read_summary(path: Path) -> Findings:
-    """Return the findings that a summary was written from. Raises InputError, OSError."""
+    """Return the findings of a summary file. Raises InputError, OSError."""
     try:
-        return findings_from(json.loads(path.read_text(encoding="utf-8")))
+        return findings_from_values(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"is no summary of a study: {type(error).__name__}: {error}"
+        what = f"not a valid summary of a study: {type(error).__name__}: {error}"
         raise InputError(what, path=str(path)) from error
 
 
-def findings_from(values: Mapping[str, Any]) -> Findings:
-    """Return the findings of a summary's values."""
+def findings_from_values(values: Mapping[str, Any]) -> Findings:
+    """Return the findings of JSON values."""
     chosen = {name: values[name] for name in Findings._fields}
-    chosen["sections"] = list(_sections(values["sections"], iter(values["rows"])))
+    chosen["sections"] = list(_read_sections(values["sections"], iter(values["rows"])))
     return Findings(**chosen)
 
 
-def _sections(sections: Any, rows: Iterator[dict[str, Any]]) -> Iterator[Section]:
+def _read_sections(sections: Any, rows: Iterator[dict[str, Any]]) -> Iterator[Section]:
     for section in sections:
         own = [
             Row(**{name: row[name] for name in Row._fields})

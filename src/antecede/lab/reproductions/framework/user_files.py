@@ -1,4 +1,4 @@
-"""Digests of the user's files that decide a run's figures: protocols and traces."""
+"""Digests of the user's protocols and traces."""
 
 from __future__ import annotations
 
@@ -15,51 +15,50 @@ from antecede.lab.check import is_file_target, load_class
 from antecede.lab.simulate.config import Scenario
 
 
-def files_of(scenario: Scenario) -> dict[str, str]:
-    """Return name -> digest: of a protocol's file with modules of its folder, of a replay's trace.
-
-    Raises InputError for a file that cannot be read or, of a protocol, does not run.
-    """
+def digest_user_files(scenario: Scenario) -> dict[str, str]:
+    """Return name -> digest of a user's protocol, its imports, and a trace. Raises InputError."""
     found: list[Path] = []
     if is_file_target(scenario.protocol):
         made = load_class(scenario.protocol)
         file = Path(scenario.protocol.rpartition(":")[0]).resolve()
-        found += sorted({file, *imported_beside([made.__module__]).values()})
+        found += sorted({file, *find_imported_modules([made.__module__]).values()})
     if scenario.workload.kind == "replay":
         found.append(Path(scenario.workload.path or ""))
-    return {path.name: file_digest(path) for path in found}
+    return {path.name: compute_file_digest(path) for path in found}
 
 
 def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
-    """Raise InputError where a file is not the one whose digest was taken."""
-    now = files_of(scenario)
+    """Raise InputError if a file has changed since its digest was taken."""
+    now = digest_user_files(scenario)
     for name, digest in expected.items():
         if now.get(name, digest) != digest:
-            raise InputError("has changed since the runs were listed; start again", path=name)
+            raise InputError(
+                "the file has changed since the runs were listed; start again", path=name
+            )
 
 
-def imported_beside(names: Iterable[str]) -> dict[str, Path]:
-    """Return name -> file of these modules and of those that they import from their folders."""
+def find_imported_modules(names: Iterable[str]) -> dict[str, Path]:
+    """Return name -> file: these modules, and modules of their folders that they import."""
     found: dict[str, Path] = {}
     waiting, own = list(names), Path(antecede.__file__).resolve().parent
     while waiting:
         name = waiting.pop()
         module = sys.modules.get(name)
-        place = getattr(module, "__file__", None)
-        if name in found or not place or not place.endswith(".py"):
+        path = getattr(module, "__file__", None)
+        if name in found or not path or not path.endswith(".py"):
             continue
-        if "site-packages" in Path(place).parts or Path(place).resolve().is_relative_to(own):
+        if "site-packages" in Path(path).parts or Path(path).resolve().is_relative_to(own):
             continue
-        found[name] = Path(place).resolve()
+        found[name] = Path(path).resolve()
         folder = found[name].parent
-        for other in _imports(found[name], getattr(module, "__package__", None) or ""):
+        for other in _find_imports(found[name], getattr(module, "__package__", None) or ""):
             near = getattr(sys.modules.get(other), "__file__", None)
             if near and Path(near).resolve().is_relative_to(folder):
                 waiting.append(other)
     return found
 
 
-def _imports(file: Path, package: str) -> set[str]:
+def _find_imports(file: Path, package: str) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
@@ -71,12 +70,12 @@ def _imports(file: Path, package: str) -> set[str]:
     return found
 
 
-def file_digest(*paths: Path) -> str:
-    """Return a digest of what files hold. Raises InputError for one that cannot be read."""
+def compute_file_digest(*paths: Path) -> str:
+    """Return a digest of the contents of files. Raises InputError for an unreadable file."""
     digest = hashlib.sha256()
     for path in paths:
         try:
             digest.update(path.read_bytes())
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+            raise InputError(f"cannot read the file: {error.strerror}", path=str(path)) from error
     return digest.hexdigest()[:32]

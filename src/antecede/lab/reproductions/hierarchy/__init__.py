@@ -1,1 +1,1 @@
-"""The study of Evropeytsev et al. 2016."""
+"""Study of Evropeytsev et al. 2016."""

@@ -1,8 +1,8 @@
-"""Cost of internal messages if `Last` counted inside the span of their bit vector.
+"""Size of internal messages if the field `Last` were inside the span of their bit vector.
 
-Evropeytsev et al. 2016 counts no header, and a message's `Last` is one. Their slopes of Figure 7
-are those of one more bit a peer on messages of internal peers: the span grows so if it includes the
-position of `Last`. These runs use the public classes, message by message.
+Evropeytsev et al. 2016 count no header, and `Last` of a message is one. Their slopes of Figure 7
+correspond to one more bit per peer on messages of internal peers. The span grows like that if it
+includes the position of `Last`. These runs use the public classes, message by message.
 """
 
 from __future__ import annotations
@@ -16,15 +16,24 @@ import numpy as np
 from antecede.core.protocols import Transmit
 from antecede.core.protocols.hierarchical import Downward, Topology, hierarchical
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Figures
-from antecede.lab.simulate import US, Delay, Hierarchy, Stream, build_schedule, draws, key, picks
+from antecede.lab.reproductions.framework.study import Metrics
+from antecede.lab.simulate import (
+    US,
+    Delay,
+    Hierarchy,
+    Stream,
+    build_schedule,
+    draw_array,
+    make_key,
+    pick_array,
+)
 from antecede.lab.simulate.config import Scenario
 
 BLOCK = 1 << 16
 
 
-class Copy(NamedTuple):
-    """Something that happens: a copy arrives, or (without a message) a peer sends."""
+class QueuedEvent(NamedTuple):
+    """Event: the arrival of a copy, or (without a message) a send."""
 
     time_us: int
     number: int
@@ -32,45 +41,50 @@ class Copy(NamedTuple):
     message: Any = None
 
 
-def last_figures(run: Run) -> Figures:
-    """Return `last.outside_bytes`, `last.inside_bytes`: bytes a message in the internal group."""
-    scenario = run.load_scenario()
+def measure_last_field(run: Run) -> Metrics:
+    """Return `last.outside_bytes` and `last.inside_bytes`: bytes per internal message."""
+    scenario = run.load_config()
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     warm_us = round(scenario.warm_s * US)
     outside, inside = [], []
-    for time_us, sender, message in _downward(scenario, topology, run.seed):
+    for time_us, sender, message in _simulate_downward(scenario, topology, run.seed):
         if time_us > warm_us:
             base, bits = message.dv
             span = bits.bit_length()
-            outside.append(_bytes(span))
-            inside.append(_bytes(_with_last(base, bits, message.last) if sender else span))
+            outside.append(_bits_to_bytes(span))
+            inside.append(
+                _bits_to_bytes(_span_with_last(base, bits, message.last) if sender else span)
+            )
     return {
         "last.outside_bytes": float(np.mean(outside)),
         "last.inside_bytes": float(np.mean(inside)),
     }
 
 
-def _with_last(base: int, bits: int, last: int) -> int:
+def _span_with_last(base: int, bits: int, last: int) -> int:
     positions = [base + 1, base + bits.bit_length()] if bits else []
     positions += [last] if last else []
     return max(positions) - min(positions) + 1 if positions else 0
 
 
-def _bytes(bits: int) -> int:
+def _bits_to_bytes(bits: int) -> int:
     return -(-bits // 8)
 
 
-def _downward(scenario: Scenario, of: Hierarchy, seed: int) -> Iterator[tuple[int, int, Downward]]:
-    """Yield (time, sender, message) of what the super peer sends into its group; sender 0: it."""
-    inside = of.groups[0]
+def _simulate_downward(
+    scenario: Scenario, topology: Hierarchy, seed: int
+) -> Iterator[tuple[int, int, Downward]]:
+    """Yield (time, sender, message) of messages into the group. Sender 0: the super peer."""
+    inside = topology.groups[0]
     everybody = hierarchical(
-        Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, of.size))), ack_after=0
+        Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, topology.size))),
+        ack_after=0,
     )
-    delays = _delays(scenario.links.delay, seed)
+    delays = _draw_delays(scenario.links.delay, seed)
     sent = build_schedule(scenario, seed)
     queue = [
-        Copy(int(at), k, int(who))
+        QueuedEvent(int(at), k, int(who))
         for k, (at, who) in enumerate(zip(sent.time_us, sent.sender, strict=True))
     ]
     heapq.heapify(queue)
@@ -84,12 +98,16 @@ def _downward(scenario: Scenario, of: Hierarchy, seed: int) -> Iterator[tuple[in
                     yield now, effect.message.sender, effect.message
                 for to in effect.to:
                     number += 1
-                    heapq.heappush(queue, Copy(now + next(delays), number, to, effect.message))
+                    heapq.heappush(
+                        queue, QueuedEvent(now + next(delays), number, to, effect.message)
+                    )
 
 
-def _delays(delay: Delay, seed: int) -> Iterator[int]:
+def _draw_delays(delay: Delay, seed: int) -> Iterator[int]:
     quantiles, block = delay.quantiles(), 0
     while True:
         numbers = np.arange(block * BLOCK, (block + 1) * BLOCK)
-        yield from picks(quantiles, draws(key(seed, Stream.DELAY), numbers, 0)).tolist()
+        yield from pick_array(
+            quantiles, draw_array(make_key(seed, Stream.DELAY), numbers, 0)
+        ).tolist()
         block += 1

@@ -1,7 +1,7 @@
 """Study of Evropeytsev et al. 2016, section 3.2: the hierarchical protocol beside IDR and DS.
 
-One internal and one external group, one super peer, peers divided equally; every peer sends every
-N(80, 5) ms clipped to 70 to 90; channels are not FIFO. Figures and claims: `page.toml`.
+One internal and one external group, one super peer, peers divided equally. Every peer sends every
+N(80, 5) ms, clipped to 70 to 90. Channels are not FIFO. Metrics and claims: `page.toml`.
 """
 
 from __future__ import annotations
@@ -9,75 +9,78 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.page_builder import findings_from_package
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import (
-    Figures,
+    Metrics,
     Study,
-    each_seed,
-    simulated,
-    simulation,
+    make_seed_runs,
+    make_simulation_run,
+    simulate_run,
 )
-from antecede.lab.reproductions.hierarchy.last_field import last_figures
+from antecede.lab.reproductions.hierarchy.last_field import measure_last_field
 from antecede.lab.simulate import Delay, Hierarchy
 from antecede.lab.simulate.config import Links, Scenario, Special, Workload
 
 DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05, 0.55)}
 LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
-"""Number of peers for which the text gives figures."""
+"""Largest number of peers with published values."""
 RATES = (1000, 1500, 2000, 2500)
-STEP = 100
-"""The grid is every hundred peers (and 50): the source's own is lost."""
+STEP = 100  # Step of the grid, which also has 50 peers. The source's own grid is unknown.
 WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}
-"""Steady from 0.2, 1 and 1.5 s."""
+"""Warm-up. The system is steady from 0.2, 1 and 1.5 s on."""
 MEASURED_S, QUICK_S = 1.0, 0.3
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
-PER_SECOND = 4e6
-"""Deliveries that a core simulates in a second, about; for estimates only."""
-READABLE_PER_SECOND = 2e4
-"""The same of the readable engine, which alone runs the published pruning."""
-PASSIVE = ((100, 0), (300, 200))
-"""Peers, and how many of them are silent."""
+COMPILED_PER_SECOND = 4e6  # Approximate deliveries per second of a core, for cost estimates only
+REFERENCE_PER_SECOND = 2e4
+"""The same of the reference engine, which alone runs the published pruning."""
+PASSIVE = ((100, 0), (300, 200))  # Number of peers, and number of silent ones
 LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)
-LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)
-"""Runs of the readable classes, which show what `Last` inside the span would cost."""
+LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)  # Rates of the runs on the span with `Last`
 PRUNINGS = ("safe", "none", "published")
 SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
 FAR = Delay(0.5, 0.5, "constant")
-"""Skewed links: a way up of uneven length, and a long one from external peers to one of them: on
-it a message is still under way when the published rule has forgotten what it depends on."""
+"""Skewed links: uneven delays to the super peer, and a slow channel from external peers to one of
+them. On it a message is in flight when the published rule has dropped its dependencies."""
 
 
-def runs(quick: bool) -> Sequence[Run]:
-    """Return every run: the grid, fixed rates, passive receivers, and what the text leaves open."""
-    parts = (_grid, _rates, _passive, _super_peers, _pruning, _literal, _last)
+def list_runs(quick: bool) -> Sequence[Run]:
+    """Return every run: grid, fixed rates, passive receivers, and open questions of the text."""
+    parts = (
+        _make_grid_runs,
+        _make_rate_runs,
+        _make_passive_runs,
+        _make_group_runs,
+        _make_pruning_runs,
+        _make_variance_runs,
+        _make_last_field_runs,
+    )
     return [run for part in parts for run in part(quick)]
 
 
-def execute(run: Run) -> Figures:
-    """Carry one run out."""
-    return last_figures(run) if run.kind == "last" else simulated(run)
+def execute(run: Run) -> Metrics:
+    """Execute a run."""
+    return measure_last_field(run) if run.kind == "last" else simulate_run(run)
 
 
-def grid(delay: str) -> list[int]:
-    """Return the numbers of peers of a delay: 50, then every hundred up to the text's largest."""
+def list_peer_counts(delay: str) -> list[int]:
+    """Return the numbers of peers of a delay: 50, then every hundred up to LARGEST."""
     return [50, *range(STEP, LARGEST[delay] + 1, STEP)]
 
 
-def _grid(quick: bool) -> Iterator[Run]:
+def _make_grid_runs(quick: bool) -> Iterator[Run]:
     for delay in DELAYS:
-        for peers in grid(delay):
+        for peers in list_peer_counts(delay):
             if quick and peers % 300 and peers not in (50, LARGEST[delay]):
                 continue
             scenario = scenario_of(delay, peers, QUICK_S if quick else MEASURED_S)
-            yield from _each("grid", scenario, _seeds(quick), delay=delay, peers=peers)
+            yield from _make_runs("grid", scenario, _choose_seeds(quick), delay=delay, peers=peers)
 
 
-def _rates(quick: bool) -> Iterator[Run]:
-    """Yield runs of a fixed total rate; a peer of 900 at 1000 a second sends every 0.9 s."""
+def _make_rate_runs(quick: bool) -> Iterator[Run]:
     for delay in DELAYS:
         for rate in (1000, 2500) if quick else RATES:
-            for peers in grid(delay):
+            for peers in list_peer_counts(delay):
                 if quick and peers not in (50, 100, 200, LARGEST[delay]):
                     continue
                 interval_s = peers / rate
@@ -88,29 +91,28 @@ def _rates(quick: bool) -> Iterator[Run]:
                     warm_s=WARM_S[delay] + 2 * interval_s,
                     workload=Workload(total_hz=float(rate)),
                 )
-                seeds = _seeds(quick)[:2]
-                yield from _each("rate", scenario, seeds, delay=delay, peers=peers, rate=rate)
+                seeds = _choose_seeds(quick)[:2]
+                yield from _make_runs("rate", scenario, seeds, delay=delay, peers=peers, rate=rate)
 
 
-def _passive(quick: bool) -> Iterator[Run]:
+def _make_passive_runs(quick: bool) -> Iterator[Run]:
     for delay in DELAYS:
         for peers, silent in PASSIVE:
             scenario = scenario_of(
                 delay, peers, QUICK_S if quick else MEASURED_S, workload=Workload(silent=silent)
             )
-            seeds = [seed + 10 for seed in _seeds(quick)]
-            yield from _each("passive", scenario, seeds, delay=delay, silent=silent)
+            seeds = [seed + 10 for seed in _choose_seeds(quick)]
+            yield from _make_runs("passive", scenario, seeds, delay=delay, silent=silent)
 
 
-def _super_peers(quick: bool) -> Iterator[Run]:
-    """Yield 240 peers: half external, the other half in one to four internal groups."""
+def _make_group_runs(quick: bool) -> Iterator[Run]:
     for groups in (1, 3) if quick else (1, 2, 3, 4):
         topology = Hierarchy((120 // groups,) * groups, 120)
         scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
-        yield from _each("groups", scenario, _seeds(quick), groups=groups)
+        yield from _make_runs("groups", scenario, _choose_seeds(quick), groups=groups)
 
 
-def _pruning(quick: bool) -> Iterator[Run]:
+def _make_pruning_runs(quick: bool) -> Iterator[Run]:
     for groups in (1, 3):
         topology = Hierarchy((30 // groups,) * groups, 30)
         for skewed in (False, True):
@@ -127,18 +129,19 @@ def _pruning(quick: bool) -> Iterator[Run]:
                     name=f"{groups} groups, {'skewed' if skewed else 'even'} links, {pruning}",
                 )
                 given = {"groups": groups, "skewed": skewed, "pruning": pruning}
-                yield from _each("pruning", scenario, _seeds(quick), **given)
+                yield from _make_runs("pruning", scenario, _choose_seeds(quick), **given)
 
 
-def _literal(quick: bool) -> Iterator[Run]:
-    """Yield Evropeytsev et al.'s first scenario with the text's "variance" taken literally."""
+def _make_variance_runs(quick: bool) -> Iterator[Run]:
     scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
     links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
-    yield from _each("literal", replace(scenario, links=links), _seeds(quick), delay="0-50 ms")
+    yield from _make_runs(
+        "literal", replace(scenario, links=links), _choose_seeds(quick), delay="0-50 ms"
+    )
 
 
-def _last(quick: bool) -> Iterator[Run]:
-    """Yield runs at fixed rates, and one of the first experiment (rate 0) to set beside them."""
+def _make_last_field_runs(quick: bool) -> Iterator[Run]:
+    """Yield runs at fixed rates, and one of the first experiment (rate 0) for comparison."""
     peers = QUICK_LAST_PEERS if quick else LAST_PEERS
     rates = QUICK_LAST_RATES if quick else LAST_RATES
     for count, rate in [(peers[0], 0), *((n, rate) for rate in rates for n in peers)]:
@@ -148,7 +151,9 @@ def _last(quick: bool) -> Iterator[Run]:
         given = scenario_of("0-50 ms", count, measured_s, warm_s=warm_s, workload=load)
         sent = (rate or count * 12.5) * given.duration_s
         key = f"last/peers {count}/rate {rate or 'of the first experiment'}"
-        yield simulation(key, given, 1, 3e-5 * sent * count, "last", peers=count, rate=rate)
+        yield make_simulation_run(
+            key, given, 1, 3e-5 * sent * count, "last", peers=count, rate=rate
+        )
 
 
 def scenario_of(
@@ -160,7 +165,7 @@ def scenario_of(
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
 ) -> Scenario:
-    """Return the source's system: name of a delay, peers in all, measured seconds."""
+    """Return the source's system. `delay`: key of DELAYS. `peers`: total number."""
     warm = WARM_S[delay] if warm_s is None else warm_s
     return Scenario(
         topology or Hierarchy((peers // 2,), peers - peers // 2),
@@ -173,31 +178,30 @@ def scenario_of(
     )
 
 
-def _seeds(quick: bool) -> tuple[int, ...]:
+def _choose_seeds(quick: bool) -> tuple[int, ...]:
     return QUICK_SEEDS if quick else SEEDS
 
 
-def _each(
+def _make_runs(
     part: str, scenario: Scenario, seeds: Sequence[int], **parameters: object
 ) -> Iterator[Run]:
-    """Return a run a seed; its cost follows the deliveries."""
     peers = len(scenario.topology.senders())
     load = scenario.workload
     active = peers - load.silent
     rate = load.total_hz or active / load.interval.mean_s
     readable = parameters.get("pruning") == "published"
-    per_second = READABLE_PER_SECOND if readable else PER_SECOND
+    per_second = REFERENCE_PER_SECOND if readable else COMPILED_PER_SECOND
     cost_s = 0.05 + rate * scenario.duration_s * peers / per_second
     words = [f"{name} {value}" for name, value in parameters.items()]
-    return each_seed(seeds, "/".join([part, *words]), scenario, cost_s, part, **parameters)
+    return make_seed_runs(seeds, "/".join([part, *words]), scenario, cost_s, part, **parameters)
 
 
 STUDY = Study(
     "hierarchy",
     "The hierarchical protocol beside IDR and dependency sequences",
     "Evropeytsev et al. 2016, section 3.2, Figures 4 to 9",
-    runs,
+    list_runs,
     execute,
-    page_of("antecede.lab.reproductions.hierarchy"),
+    findings_from_package("antecede.lab.reproductions.hierarchy"),
     code=("antecede.lab.reproductions.hierarchy.last_field",),
 )

@@ -1,1 +1,1 @@
-"""The claim of Evropeytsev et al. 2016 a hundred times further out."""
+"""Study of Evropeytsev et al. 2016 with a hundred times more peers."""

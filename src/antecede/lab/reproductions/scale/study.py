@@ -1,7 +1,7 @@
 """Study of the claim of Evropeytsev et al. 2016 that overhead follows the density of messages.
 
-The source ends at 900 peers. Here up to 100,000 send 1,000 messages a second in all: as more groups
-of a hundred, and as ten larger groups. Delays are 0 to 50 ms, no peer is external.
+The source ends at 900 peers. Here up to 100,000 peers send 1,000 messages per second in all: in
+more groups of a hundred, and in ten larger groups. Delays are 0 to 50 ms. No peer is external.
 """
 
 from __future__ import annotations
@@ -12,9 +12,15 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.page_builder import findings_from_package
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import COST, Figures, Study, each_seed, simulated
+from antecede.lab.reproductions.framework.study import (
+    COST,
+    Metrics,
+    Study,
+    make_seed_runs,
+    simulate_run,
+)
 from antecede.lab.simulate import Delay, Hierarchy
 from antecede.lab.simulate.config import Links, Scenario, Workload
 from antecede.tables.kernels import timed
@@ -23,14 +29,14 @@ RATE_HZ = 1000.0
 GROUP, TEN = 100, 10
 GROUPS, QUICK_GROUPS = (10, 30, 100, 300, 1000), (10, 30, 100)
 SIZES, QUICK_SIZES = (10, 30, 300, 1000, 10000), (10, 30, 300)
-"""Peers of each of ten groups; a hundred stands in `GROUPS` already."""
+"""Peers of each of ten groups. Groups of a hundred are in `GROUPS`."""
 WARM_S, MEASURED_S = 0.3, 0.3
 SEEDS, QUICK_SEEDS = (1, 2), (1,)
 PER_SECOND = 1e6
 
 
-def runs(quick: bool) -> Sequence[Run]:
-    """Return more groups of a hundred, and ten groups of more."""
+def list_runs(quick: bool) -> Sequence[Run]:
+    """Return runs with more groups of a hundred, and with ten larger groups."""
     found: list[Run] = []
     more = [(groups, GROUP) for groups in (QUICK_GROUPS if quick else GROUPS)]
     larger = [(TEN, size) for size in (QUICK_SIZES if quick else SIZES)]
@@ -47,15 +53,15 @@ def runs(quick: bool) -> Sequence[Run]:
         cost_s = 0.05 + RATE_HZ * scenario.duration_s * groups * size / PER_SECOND
         seeds = QUICK_SEEDS if quick else SEEDS
         given: dict[str, Any] = {"groups": groups, "size": size, "peers": groups * size}
-        found += each_seed(seeds, scenario.name, scenario, cost_s, **given)
+        found += make_seed_runs(seeds, scenario.name, scenario, cost_s, **given)
     return found
 
 
-def execute(run: Run) -> Figures:
-    """Simulate; the time, and the most memory that the process has had, are figures too."""
+def execute(run: Run) -> Metrics:
+    """Simulate a run. Metrics include processor time and peak memory of the process."""
     begin = time.process_time()
     with timed() as spent:
-        found = dict(simulated(run))
+        found = dict(simulate_run(run))
     found[f"{COST}processor_s"] = time.process_time() - begin - spent.compiling_s
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found[f"{COST}peak_mib"] = kib / (1 << 20 if sys.platform == "darwin" else 1 << 10)
@@ -66,7 +72,7 @@ STUDY = Study(
     "scale",
     "A hundred thousand peers: does overhead follow the density of messages?",
     "Evropeytsev et al. 2016, section 3.2, Scalability Analysis; the grid is ours",
-    runs,
+    list_runs,
     execute,
-    page_of("antecede.lab.reproductions.scale"),
+    findings_from_package("antecede.lab.reproductions.scale"),
 )

@@ -1,1 +1,1 @@
-"""The study of Bhavanasi and Iyer."""
+"""Study of Bhavanasi and Iyer."""

@@ -1,8 +1,8 @@
 """Ordering lists of S_b and its store of held messages (Bhavanasi and Iyer, VI.B to VI.D).
 
-A node is a run of consecutive numbers of one sender. So there is a node less than messages for each
-pair of delivered neighbours, which follows from the deliveries alone (`list_figures`).
-`extreme_figures` gives a member of the protocol the arrivals of VI.D.2.
+A node is a range of consecutive numbers of one sender. Each pair of delivered neighbours saves a
+node, so the number of nodes follows from the deliveries alone (`compute_list_metrics`).
+`compute_extreme_metrics` uses a member of the protocol and the arrivals of VI.D.2.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import numpy as np
 from antecede.core.clocks import NODE_BYTES, nodes
 from antecede.core.protocols import ID_BYTES, SEQNO_BYTES, MessageId, SbMessage, SemanticOrder
 from antecede.lab.reproductions.semantic.orders import ORDERS, Outcome
-from antecede.lab.simulate import Ints, Stream, draws, key
+from antecede.lab.simulate import Ints, Stream, draw_array, make_key
 
 POINTS = 60
 ARRIVALS = ("in order", "newest first", "shuffled", "every second first", "root last")
 
 
-# -- from the deliveries of an outcome ---------------------------------------------------------
+# -- metrics of the deliveries of an outcome ---------------------------------------------------
 
 
-def list_figures(found: Outcome) -> dict[str, float | list[float]]:
-    """Return nodes, delivered messages, senders heard, and storage, of the observers.
+def compute_list_metrics(outcome: Outcome) -> dict[str, float | list[float]]:
+    """Return nodes, delivered messages, known senders and storage of the observers.
 
-    Curves are means over observers; nodes and rows are the most at any moment. Bytes are those of
-    Bhavanasi and Iyer: 8 a node, 16 a row, 4 for the counter.
+    Curves are means over observers. Nodes and rows are the largest at any time. Bytes are those of
+    Bhavanasi and Iyer: 8 per node, 16 per row, 4 for the counter.
     """
-    count = len(found.sent_us)
+    count = len(outcome.sent_us)
     if not count:
         return {}
-    delivered = found.delivered_us["sb"]
-    pairs = np.sort(_neighbours(found, delivered), axis=0)
-    heard = np.sort(_first_of_each(found, delivered), axis=0)
+    delivered = outcome.delivered_us["sb"]
+    pairs = np.sort(_find_pair_times(outcome, delivered), axis=0)
+    heard = np.sort(_find_first_times(outcome, delivered), axis=0)
     done = np.sort(delivered, axis=0)
     most = excess = rows = 0
     for place in range(delivered.shape[1]):
@@ -43,13 +43,16 @@ def list_figures(found: Outcome) -> dict[str, float | list[float]]:
         listed = there - np.searchsorted(pairs[:, place], moments, side="right")
         best = np.searchsorted(heard[:, place], moments, side="right")
         most, excess = max(most, int(listed.max())), max(excess, int((listed - best).max()))
-        held = held_at_arrivals(found.arrived_us[:, place], delivered[:, place])
+        held = count_held(outcome.arrived_us[:, place], delivered[:, place])
         rows = max(rows, int(held.max()))
-    at = np.linspace(0, int(found.sent_us[-1]), POINTS + 1)[1:].astype(np.int64)
+    at = np.linspace(0, int(outcome.sent_us[-1]), POINTS + 1)[1:].astype(np.int64)
     n = delivered.shape[1]
-    received = [_below(done, t) / n for t in at]
-    listed_mean = [(_below(done, t) - _below(pairs, t)) / n for t in at]
-    held_mean = [(_below(np.sort(found.arrived_us, axis=0), t) - _below(done, t)) / n for t in at]
+    received = [_count_until(done, t) / n for t in at]
+    listed_mean = [(_count_until(done, t) - _count_until(pairs, t)) / n for t in at]
+    held_mean = [
+        (_count_until(np.sort(outcome.arrived_us, axis=0), t) - _count_until(done, t)) / n
+        for t in at
+    ]
     storage = [
         SEQNO_BYTES + NODE_BYTES * a + 2 * ID_BYTES * b
         for a, b in zip(listed_mean, held_mean, strict=True)
@@ -61,12 +64,12 @@ def list_figures(found: Outcome) -> dict[str, float | list[float]]:
         "storage_bytes": float(np.mean(storage)),
         "curve.received": received,
         "curve.nodes": listed_mean,
-        "curve.best": [_below(heard, t) / n for t in at],
+        "curve.best": [_count_until(heard, t) / n for t in at],
     }
 
 
-def held_at_arrivals(arrived: Ints, delivered: Ints) -> Ints:
-    """Return how many messages a member holds after each moment at which one comes."""
+def count_held(arrived: Ints, delivered: Ints) -> Ints:
+    """Return the number of held messages after each arrival of one that waits."""
     waited = delivered > arrived
     came, went = np.sort(arrived[waited]), np.sort(delivered[waited])
     if not len(came):
@@ -75,13 +78,13 @@ def held_at_arrivals(arrived: Ints, delivered: Ints) -> Ints:
     return np.asarray(here - gone, dtype=np.int64)
 
 
-def held_figures(found: Outcome) -> dict[str, float]:
-    """Return the most messages that an observer holds at once, by order."""
-    columns = range(len(found.observers)) if len(found.sent_us) else ()
+def compute_held_metrics(outcome: Outcome) -> dict[str, float]:
+    """Return the largest number of messages that an observer holds, by order."""
+    columns = range(len(outcome.observers)) if len(outcome.sent_us) else ()
     return {
         f"{order}.held_max": max(
             (
-                int(held_at_arrivals(found.arrived_us[:, c], found.delivered_us[order][:, c]).max())
+                int(count_held(outcome.arrived_us[:, c], outcome.delivered_us[order][:, c]).max())
                 for c in columns
             ),
             default=0,
@@ -90,40 +93,40 @@ def held_figures(found: Outcome) -> dict[str, float]:
     }
 
 
-def _below(columns: Ints, moment: int) -> int:
-    return int((columns <= moment).sum())
+def _count_until(columns: Ints, time_us: int) -> int:
+    return int((columns <= time_us).sum())
 
 
-def _neighbours(found: Outcome, delivered: Ints) -> Ints:
-    """Return when both of two consecutive messages of a sender are there [pairs, observers]."""
-    order = np.argsort(found.sender, kind="stable")
-    same = np.diff(found.sender[order]) == 0
+def _find_pair_times(outcome: Outcome, delivered: Ints) -> Ints:
+    """Return delivery times of the later of two consecutive messages [pairs, observers]."""
+    order = np.argsort(outcome.sender, kind="stable")
+    same = np.diff(outcome.sender[order]) == 0
     one, next_one = delivered[order[:-1][same]], delivered[order[1:][same]]
     return np.asarray(np.maximum(one, next_one), dtype=np.int64)
 
 
-def _first_of_each(found: Outcome, delivered: Ints) -> Ints:
-    """Return when the first message of each sender is there [senders, observers]."""
-    order = np.argsort(found.sender, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(found.sender[order]) != 0])
+def _find_first_times(outcome: Outcome, delivered: Ints) -> Ints:
+    """Return delivery times of the first message of each sender [senders, observers]."""
+    order = np.argsort(outcome.sender, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(outcome.sender[order]) != 0])
     return np.asarray(np.minimum.reduceat(delivered[order], starts, axis=0))
 
 
-# -- the extremes of the text ------------------------------------------------------------------
+# -- extreme cases of the text -----------------------------------------------------------------
 
 
-def extreme_figures(
+def compute_extreme_metrics(
     arrivals: str, senders: int, each: int, seed: int
 ) -> dict[str, float | list[int]]:
     """Deliver `each` messages of every sender to one member, in an order of ARRIVALS.
 
-    Messages have no parents, but for "root last": each answers the message before it, and the first
-    comes last. Figures: nodes, rows and bytes at most and at the end, and curves.
+    Messages have no parents, except for "root last": each answers the message before it, and the
+    first message arrives last. Metrics: nodes, rows and bytes (largest and final), and curves.
     """
     member = SemanticOrder(0, range(senders + 1))
     listed, rows, bytes_ = [], [], []
     at_half = senders * ((each + 1) // 2)
-    for message in _messages(arrivals, senders, each, seed):
+    for message in _make_messages(arrivals, senders, each, seed):
         member.receive(message)
         listed.append(sum(map(nodes, member.delivered.values())))
         rows.append(len(member.store.rows))
@@ -145,8 +148,7 @@ def extreme_figures(
     }
 
 
-def _messages(arrivals: str, senders: int, each: int, seed: int) -> Iterator[SbMessage]:
-    """Yield the messages in the order of their arrival; the senders are 1 to `senders`."""
+def _make_messages(arrivals: str, senders: int, each: int, seed: int) -> Iterator[SbMessage]:
     numbers: Sequence[int] = range(1, each + 1)
     if arrivals in ("newest first", "root last"):
         numbers = numbers[::-1]
@@ -154,7 +156,7 @@ def _messages(arrivals: str, senders: int, each: int, seed: int) -> Iterator[SbM
         numbers = [*numbers[::2], *numbers[1::2]]
     everything = [(sender, number) for number in numbers for sender in range(1, senders + 1)]
     if arrivals == "shuffled":
-        words = draws(key(seed, Stream.SAMPLE), np.arange(len(everything)))
+        words = draw_array(make_key(seed, Stream.SAMPLE), np.arange(len(everything)))
         everything = [everything[at] for at in np.argsort(words, kind="stable")]
     elif arrivals == "root last":
         everything.sort(reverse=True)

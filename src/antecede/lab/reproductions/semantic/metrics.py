@@ -1,4 +1,4 @@
-"""Figures of an outcome of the study of Bhavanasi and Iyer: waits, messages held, bytes, pairs."""
+"""Metrics of the study of Bhavanasi and Iyer: waits, held messages, bytes, pairs."""
 
 from __future__ import annotations
 
@@ -7,56 +7,61 @@ from collections.abc import Sequence
 import numpy as np
 
 from antecede.core.protocols import MessageId, SbMessage, control_bytes
-from antecede.lab.reproductions.framework.study import Figures
-from antecede.lab.reproductions.semantic.lists import held_figures, list_figures
+from antecede.lab.reproductions.framework.study import Metrics
+from antecede.lab.reproductions.semantic.lists import compute_held_metrics, compute_list_metrics
 from antecede.lab.reproductions.semantic.orders import Outcome
 from antecede.lab.simulate import US, Ints, Network
 from antecede.lab.simulate.outputs import wait_figures
 
 INTEGER_BYTES, PAIR_BYTES = 4, 8
-"""By the accounting of the sources: an entry of a vector, a dependency of IDR."""
+"""Accounting of the sources: an entry of a vector, a dependency of IDR."""
 
 
-def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
-    """Return the figures of an outcome; ORDER is sb, causal, total or sequencer.
+def compute_metrics(outcome: Outcome, network: Network, warm_us: int = 0) -> Metrics:
+    """Return the metrics of an outcome. ORDER is sb, causal, total or sequencer.
 
-    ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited: part of copies that waited;
-    ORDER.longer: part that waited longer than under S_b; ORDER.held: messages held by a member,
-    mean over time; ORDER.held_max; ORDER.bytes of a message (bss and idr for causal order); pairs,
-    pairs.causal, pairs.replies: pairs ordered by total order, causal order and S_b.
+    ORDER.wait_ms.mean, ...  over copies, also .p50, .p99, .max
+    ORDER.waited             share of copies that waited
+    ORDER.longer             share of copies that waited longer than under S_b
+    ORDER.held               messages held by a member, mean over time
+    ORDER.held_max           largest number of messages held by a member
+    ORDER.bytes              of a message (bss and idr for causal order)
+    pairs                    pairs ordered by total order; pairs.causal, pairs.replies
     """
-    sent, members = len(found.sent_us), network.size
+    sent, members = len(outcome.sent_us), network.size
     if not sent or members < 2:
         return {"sent": sent, "members": members}
-    measured_s = max(1, int(found.sent_us[-1]) - warm_us) / US
-    back = np.searchsorted(found.sent_us, found.sent_us - round(network.links.delay.mean_s * US))
-    # Messages sent within a mean delay before a message, in the mean.
-    under_way = float((np.arange(sent) - back)[found.sent_us >= warm_us].mean())
+    measured_s = max(1, int(outcome.sent_us[-1]) - warm_us) / US
+    back = np.searchsorted(
+        outcome.sent_us, outcome.sent_us - round(network.links.delay.mean_s * US)
+    )
+    # Mean number of messages sent within a mean delay before a message.
+    under_way = float((np.arange(sent) - back)[outcome.sent_us >= warm_us].mean())
     answered = [
-        (parent, reply) for reply, parents in enumerate(found.parents) for parent in parents
+        (parent, reply) for reply, parents in enumerate(outcome.parents) for parent in parents
     ]
-    own = sum(bool(found.sender[parent] == found.sender[reply]) for parent, reply in answered)
+    own = sum(bool(outcome.sender[parent] == outcome.sender[reply]) for parent, reply in answered)
     figures: dict[str, float | Sequence[float]] = {
         "sent": sent,
         "members": members,
-        "answers": sum(map(bool, found.parents)) / sent,
+        "answers": sum(map(bool, outcome.parents)) / sent,
         "answers.own": own / max(1, len(answered)),
         "under_way": under_way,
-        **held_figures(found),
-        **list_figures(found),
-        **_pairs(found),
-        **_bytes(found, members),
-        **_sequencer(found, network, warm_us),
+        **compute_held_metrics(outcome),
+        **compute_list_metrics(outcome),
+        **_count_pairs(outcome),
+        **_compute_sizes(outcome, members),
+        **_compute_sequencer_metrics(outcome, network, warm_us),
     }
-    for order, waits in found.waits.items():
-        figures |= _waits(order, waits, found.copies)
+    for order, waits in outcome.waits.items():
+        figures |= _compute_wait_metrics(order, waits, outcome.copies)
         figures[f"{order}.held"] = int(waits.sum()) / US / members / measured_s
-        if order in found.longer:
-            figures[f"{order}.longer"] = found.longer[order] / max(1, found.copies)
+        if order in outcome.longer:
+            figures[f"{order}.longer"] = outcome.longer[order] / max(1, outcome.copies)
     return figures
 
 
-def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
+def _compute_wait_metrics(order: str, waits: Ints, copies: int) -> dict[str, float]:
     if not copies:
         return {}
     all_us = np.concatenate([np.zeros(copies - len(waits), np.int64), waits])
@@ -64,9 +69,9 @@ def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
     return {**named, f"{order}.waited": len(waits) / copies}
 
 
-def _pairs(found: Outcome) -> dict[str, float]:
+def _count_pairs(outcome: Outcome) -> dict[str, float]:
     above: list[int] = []
-    for parents in found.parents:
+    for parents in outcome.parents:
         mine = 0
         for parent in parents:
             mine |= above[parent] | 1 << parent
@@ -74,47 +79,48 @@ def _pairs(found: Outcome) -> dict[str, float]:
     count = len(above)
     return {
         "pairs": count * (count - 1) // 2,
-        "pairs.causal": int(found.past.sum()),
+        "pairs.causal": int(outcome.past.sum()),
         "pairs.replies": sum(bits.bit_count() for bits in above),
     }
 
 
-def _bytes(found: Outcome, members: int) -> dict[str, float]:
+def _compute_sizes(outcome: Outcome, members: int) -> dict[str, float]:
     root = MessageId(0, 1)
-    sizes = [control_bytes(SbMessage(0, 1, (root,) * len(one), None)) for one in found.parents]
+    sizes = [control_bytes(SbMessage(0, 1, (root,) * len(one), None)) for one in outcome.parents]
     return {
         "sb.bytes": float(np.mean(sizes)),
         "bss.bytes": INTEGER_BYTES * members,
-        "idr.bytes": PAIR_BYTES * float(found.immediate.mean()),
+        "idr.bytes": PAIR_BYTES * float(outcome.immediate.mean()),
     }
 
 
-def _sequencer(found: Outcome, network: Network, warm_us: int) -> dict[str, float]:
-    """Return the waits at the observers when the first of them numbers messages as they arrive.
-
-    A number travels from there in a note of its own. Replies that it numbers before what they
-    answer are counted as `sequencer.inverted`.
-    """
-    at = found.observers
-    came = found.arrived_us[:, 0]
-    order = np.argsort(came, kind="stable")
+def _compute_sequencer_metrics(
+    outcome: Outcome, network: Network, warm_us: int
+) -> dict[str, float]:
+    """Return the waits if the first observer numbers messages in the order of arrival."""
+    at = outcome.observers
+    first_arrived = outcome.arrived_us[:, 0]
+    order = np.argsort(first_arrived, kind="stable")
     source, *others = at.tolist()
-    notes = (network.note(k, now, source, others) for k, now in enumerate(came[order].tolist()))
-    told = np.array([[one.arrival_us for one in copies] for copies in notes], dtype=np.int64)
-    told = np.column_stack((came[order], told))
-    arrived = found.arrived_us[order]
-    wait = np.maximum.accumulate(np.maximum(arrived, told), axis=0) - arrived
+    notes = (
+        network.send_control(k, now, source, others)
+        for k, now in enumerate(first_arrived[order].tolist())
+    )
+    announced = np.array([[one.arrival_us for one in copies] for copies in notes], dtype=np.int64)
+    announced = np.column_stack((first_arrived[order], announced))
+    arrived = outcome.arrived_us[order]
+    wait = np.maximum.accumulate(np.maximum(arrived, announced), axis=0) - arrived
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     inverted = sum(
         place[parent] > place[reply]
-        for reply, parents in enumerate(found.parents)
+        for reply, parents in enumerate(outcome.parents)
         for parent in parents
     )
-    counted = (found.sender[order][:, None] != at) & (found.sent_us[order] >= warm_us)[:, None]
+    counted = (outcome.sender[order][:, None] != at) & (outcome.sent_us[order] >= warm_us)[:, None]
     mine = wait[counted]
-    replies = sum(map(len, found.parents))
+    replies = sum(map(len, outcome.parents))
     return {
-        **_waits("sequencer", np.sort(mine[mine > 0]), len(mine)),
+        **_compute_wait_metrics("sequencer", np.sort(mine[mine > 0]), len(mine)),
         "sequencer.inverted": int(inverted) / max(1, replies),
     }

@@ -1,8 +1,8 @@
 """Study of Bhavanasi and Iyer: S_b beside causal and total order, over the same arrivals.
 
-The source has no evaluation; this one is ours. Threads are drawn (every message answers, with a
-probability, a message delivered lately to its sender), or those of real mailing lists and chats:
-`antecede study semantic --traces FILE ...`.
+The source has no evaluation; this one is ours. Threads are random: every message answers, with a
+probability, a message delivered recently to its sender. Or they are those of mailing lists and
+chats: `antecede study semantic --traces FILE ...`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from antecede.errors import InputError
-from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.page_builder import findings_from_package
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Figures, Study, simulation
-from antecede.lab.reproductions.semantic.lists import ARRIVALS, extreme_figures
-from antecede.lab.reproductions.semantic.metrics import figures_of
-from antecede.lab.reproductions.semantic.orders import orders
-from antecede.lab.reproductions.semantic.workload import content_digest, drawn_load, trace_load
+from antecede.lab.reproductions.framework.study import Metrics, Study, make_simulation_run
+from antecede.lab.reproductions.semantic.lists import ARRIVALS, compute_extreme_metrics
+from antecede.lab.reproductions.semantic.metrics import compute_metrics
+from antecede.lab.reproductions.semantic.orders import compute_orders
+from antecede.lab.reproductions.semantic.workload import (
+    digest_trace,
+    make_thread_load,
+    make_trace_load,
+)
 from antecede.lab.simulate import US, Delay, Mesh, Network
 from antecede.lab.simulate.config import Links, Scenario, Workload
 
-USUAL: Mapping[str, Any] = {
+DEFAULTS: Mapping[str, Any] = {
     "members": 30,
     "answers": 0.5,
     "delay": "50-250 ms",
@@ -54,58 +58,55 @@ QUICK: Mapping[str, tuple[Any, ...]] = {
     "recent": (1, 8, 64),
     "delay": tuple(DELAYS),
 }
-MESSAGES, QUICK_MESSAGES = 3000, 600
-"""About so many a run."""
+MESSAGES, QUICK_MESSAGES = 3000, 600  # Approximate number per run
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 GAPS_MS, QUICK_GAPS_MS = (10.0, 100.0, 1000.0, 10_000.0), (10.0, 1000.0)
-OF_TRACE, QUICK_OF_TRACE = 12_000, 1_500
+MAX_TRACE_MESSAGES, QUICK_MAX_TRACE_MESSAGES = 12_000, 1_500
 """Largest number of messages of a trace."""
 TRACE_DELAY = "50-250 ms"
-EXTREMES = (29, 100)
-"""Senders, and messages of each."""
+EXTREMES = (29, 100)  # Number of senders, and messages per sender
 
 
-def runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
-    """Return runs of drawn threads, extremes of ordering lists, and traces."""
-    return [*_drawn(quick), *_extremes(quick), *_traces(quick, traces)]
+def list_runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
+    """Return runs with random threads, extreme cases of ordering lists, and traces."""
+    return [*_make_thread_runs(quick), *_make_list_runs(quick), *_make_trace_runs(quick, traces)]
 
 
-def with_traces(paths: Sequence[Path]) -> Study:
-    """Return the study with these real traces. Raises InputError for one that is not there."""
+def add_traces(paths: Sequence[Path]) -> Study:
+    """Return the study with these traces. Raises InputError for a missing file."""
     for path in paths:
-        content_digest(path)
-    return dataclasses.replace(STUDY, runs=functools.partial(runs, traces=tuple(paths)))
+        digest_trace(path)
+    return dataclasses.replace(STUDY, runs=functools.partial(list_runs, traces=tuple(paths)))
 
 
-def execute(run: Run) -> Figures:
-    """Carry one run out. Raises InputError for a missing or changed trace."""
+def execute(run: Run) -> Metrics:
+    """Execute a run. Raises InputError for a missing or changed trace."""
     given = run.parameters
     if run.kind == "lists":
-        return extreme_figures(given["arrivals"], given["senders"], given["each"], run.seed)
+        return compute_extreme_metrics(given["arrivals"], given["senders"], given["each"], run.seed)
     if run.kind == "trace":
         path = Path(given["path"])
-        if content_digest(path) != given["digest"]:
-            raise InputError("is not the trace that the study was started with", path=str(path))
-        load = trace_load(str(path), given["messages"], given["gap_ms"])
+        if digest_trace(path) != given["digest"]:
+            raise InputError("the trace has changed since the study was started", path=str(path))
+        load = make_trace_load(str(path), given["messages"], given["gap_ms"])
         authors = int(load.sender.max()) + 1
         scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
     else:
-        scenario = run.load_scenario()
-        load, warm_us = drawn_load(scenario, run.seed), round(scenario.warm_s * US)
+        scenario = run.load_config()
+        load, warm_us = make_thread_load(scenario, run.seed), round(scenario.warm_s * US)
     network = Network(scenario, run.seed)
-    return figures_of(orders(load, network, run.seed, warm_us), network, warm_us)
+    return compute_metrics(compute_orders(load, network, run.seed, warm_us), network, warm_us)
 
 
-def _drawn(quick: bool) -> Iterator[Run]:
-    """Yield a run a point and seed; a point that several sweeps have is one run."""
+def _make_thread_runs(quick: bool) -> Iterator[Run]:
     sweeps = (QUICK if quick else SWEEPS).items()
-    each = [{**USUAL, name: value} for name, values in sweeps for value in values]
+    each = [{**DEFAULTS, name: value} for name, values in sweeps for value in values]
     for point in {tuple(one.values()): one for one in each}.values():
         for seed in QUICK_SEEDS if quick else SEEDS:
-            yield _drawn_run(point, seed, QUICK_MESSAGES if quick else MESSAGES)
+            yield _make_thread_run(point, seed, QUICK_MESSAGES if quick else MESSAGES)
 
 
-def _drawn_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
+def _make_thread_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
     members, rate_hz = point["members"], point["rate_hz"]
     delay = DELAYS[point["delay"]]
     warm_s = round(2 * float(delay.quantiles()[-1]) / US, 3)
@@ -125,10 +126,12 @@ def _drawn_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
         f"threads/{members} members/{point['answers']:g} answer/{point['delay']}/"
         f"{rate_hz:g} a second/last {point['recent']}/seed {seed}"
     )
-    return simulation(key, scenario, seed, sent * (2e-4 + 3e-6 * members), "threads", **point)
+    return make_simulation_run(
+        key, scenario, seed, sent * (2e-4 + 3e-6 * members), "threads", **point
+    )
 
 
-def _extremes(quick: bool) -> Iterator[Run]:
+def _make_list_runs(quick: bool) -> Iterator[Run]:
     senders, each = EXTREMES
     each = each // 5 if quick else each
     for arrivals in ARRIVALS:
@@ -136,10 +139,10 @@ def _extremes(quick: bool) -> Iterator[Run]:
         yield Run(f"lists/{arrivals}", 1, senders * each * 2e-5, "lists", {}, given)
 
 
-def _traces(quick: bool, traces: Sequence[Path]) -> Iterator[Run]:
+def _make_trace_runs(quick: bool, traces: Sequence[Path]) -> Iterator[Run]:
     names = Counter(path.name for path in traces)
     for path in traces:
-        digest = content_digest(path)
+        digest = digest_trace(path)
         name = path.name if names[path.name] == 1 else f"{path.name} {digest[:6]}"
         for gap_ms in QUICK_GAPS_MS if quick else GAPS_MS:
             given = {
@@ -147,7 +150,7 @@ def _traces(quick: bool, traces: Sequence[Path]) -> Iterator[Run]:
                 "path": str(path.absolute()),
                 "digest": digest,
                 "gap_ms": gap_ms,
-                "messages": QUICK_OF_TRACE if quick else OF_TRACE,
+                "messages": QUICK_MAX_TRACE_MESSAGES if quick else MAX_TRACE_MESSAGES,
                 "delay": TRACE_DELAY,
             }
             cost_s = 1.0 + path.stat().st_size * (2e-6 if quick else 1e-5)
@@ -158,12 +161,12 @@ STUDY = Study(
     "semantic",
     "Semantic order beside causal and total order",
     "Bhavanasi and Iyer; the source has no evaluation: this one is ours",
-    runs,
+    list_runs,
     execute,
-    page_of("antecede.lab.reproductions.semantic"),
+    findings_from_package("antecede.lab.reproductions.semantic"),
     code=tuple(
         f"antecede.lab.reproductions.semantic.{part}"
         for part in ("metrics", "lists", "workload", "orders")
     ),
-    with_traces=with_traces,
+    with_traces=add_traces,
 )

@@ -1,4 +1,4 @@
-"""Sweeps of a user's scenario file."""
+"""Sweeps of a user's simulation configuration."""
 
 from typing import TYPE_CHECKING
 

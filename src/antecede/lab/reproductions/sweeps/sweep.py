@@ -1,10 +1,10 @@
-"""Sweep: one scenario file over a grid of its keys, several seeds a setting.
+"""Sweep: a configuration file over a grid of its keys, with several seeds per setting.
 
     sweep = read_sweep("run.toml", ["options.r=5..30", "members=10,30"], seeds=(1, 2, 3))
-    done = conduct(sweep_study(sweep), engine, folder)
+    done = run_study(make_sweep_study(sweep), engine, folder)
 
-It becomes a `Study`. A run's digest covers the scenario, the protocol's own file with its imported
-neighbours, and the trace of a replay: results go stale when one of them changes.
+A sweep becomes a `Study`. A run's digest covers the configuration, the protocol's own file with its
+imported neighbours, and the trace of a replay. Results become stale if one of them changes.
 """
 
 from __future__ import annotations
@@ -18,119 +18,108 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.errors import InputError, ScenarioError
-from antecede.lab.reproductions.framework.deviation import listed
+from antecede.lab.reproductions.framework.deviation import join_words
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Study, simulated, simulation
-from antecede.lab.reproductions.sweeps.findings import findings, source
-from antecede.lab.simulate.config import Scenario, read_values, scenario_using
+from antecede.lab.reproductions.framework.study import Study, make_simulation_run, simulate_run
+from antecede.lab.reproductions.sweeps.findings import build_findings, describe_source
+from antecede.lab.simulate.config import Scenario, config_with_settings, read_values
 
-MOST_RUNS = 100_000
+MAX_RUNS = 100_000
 KIND = "sweep"
-OVER = "over."
-"""Prefix of swept keys among the parameters of a run."""
+OVER = "over."  # Prefix of swept keys among the parameters of a run
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.([1-9]\d*))?")
 
 
 class Sweep(NamedTuple):
-    """What to run."""
+    """A configuration file, a grid and seeds."""
 
     path: Path
     values: Mapping[str, Any]
-    over: Mapping[str, tuple[Any, ...]]
-    """Key -> its values, in the order given."""
+    over: Mapping[str, tuple[Any, ...]]  # Key -> its values, in the order given
     seeds: tuple[int, ...]
-    left_out: tuple[str, ...] = ()
-    """Keys of the file without effect in some settings, in words."""
+    left_out: tuple[str, ...] = ()  # Texts on keys of the file without effect in some settings
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
-    """Return the sweep; every setting is made once, to refuse impossible ones now.
-
-    Raises InputError for a malformed grid, ScenarioError for the file, a key or a value.
-    """
+    """Return the sweep, with every setting checked. Raises InputError, ConfigError."""
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
-        key, values = axis(text)
+        key, values = parse_axis(text)
         if key in grid:
-            raise InputError(f"--over {key}: given twice; write all its values in one")
+            raise InputError(f"--over {key}: given twice; write all values in one option")
         grid[key] = values
     if not grid:
-        raise InputError("nothing to sweep over: write --over KEY=VALUES, e.g. options.r=5..30")
+        raise InputError("no grid; use --over KEY=VALUES, for example --over options.r=5..30")
     sweep = Sweep(Path(path), read_values(path), grid, tuple(seeds))
     number = len(sweep.seeds) * math.prod(map(len, grid.values()))
-    if number > MOST_RUNS:
-        raise InputError(f"{number:,} runs; a sweep has {MOST_RUNS:,} at most")
-    return sweep._replace(left_out=tuple(_left_out(sweep)))
+    if number > MAX_RUNS:
+        raise InputError(f"too many runs: {number:,}; the limit is {MAX_RUNS:,}")
+    return sweep._replace(left_out=tuple(_find_unused_keys(sweep)))
 
 
-def _left_out(sweep: Sweep) -> Iterator[str]:
-    """Yield keys without effect in some settings. Raises ScenarioError for those without any."""
+def _find_unused_keys(sweep: Sweep) -> Iterator[str]:
+    """Yield keys without effect in some settings. Raises ConfigError for one without any effect."""
     found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
     count = 0
-    for setting in settings(sweep):
+    for setting in iterate_settings(sweep):
         count += 1
-        for key, why in _made(sweep, setting)[1].items():
+        for key, why in _make_config(sweep, setting)[1].items():
             found.setdefault(key, []).append((setting, why))
     for key, idle in found.items():
         whys = "; ".join(dict.fromkeys(why for _, why in idle))
         if len(idle) == count:
-            what = f"{key}: no setting of this sweep has a use for it: {whys}"
+            what = f"{key}: no effect in any setting of this sweep: {whys}"
             raise ScenarioError(what, path=str(sweep.path))
-        where = _where(sweep, [setting for setting, _ in idle])
-        yield f"{key} of the file is left out with {where}: {whys}"
+        where = _describe_settings(sweep, [setting for setting, _ in idle])
+        yield f"{key} of the file is not used with {where}: {whys}"
 
 
-def _where(sweep: Sweep, chosen: Sequence[Mapping[str, Any]]) -> str:
-    """Return in words which settings these are, by values of keys if possible."""
+def _describe_settings(sweep: Sweep, settings: Sequence[Mapping[str, Any]]) -> str:
     total = math.prod(map(len, sweep.over.values()))
     here = {
-        key: [value for value in values if any(_same(one[key], value) for one in chosen)]
+        key: [value for value in values if any(_is_same(one[key], value) for one in settings)]
         for key, values in sweep.over.items()
     }
-    if len(chosen) == math.prod(map(len, here.values())):
+    if len(settings) == math.prod(map(len, here.values())):
         few = {key: found for key, found in here.items() if len(found) < len(sweep.over[key])}
-        return _setting_words({key: " or ".join(map(str, found)) for key, found in few.items()})
-    return f"{_setting_words(chosen[0])} and {len(chosen) - 1} more of {total} settings"
+        return _format_setting({key: " or ".join(map(str, found)) for key, found in few.items()})
+    return f"{_format_setting(settings[0])} and {len(settings) - 1} more of {total} settings"
 
 
-def _setting_words(setting: Mapping[str, Any]) -> str:
+def _format_setting(setting: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={value}" for key, value in setting.items())
 
 
-def axis(text: str) -> tuple[str, tuple[Any, ...]]:
-    """Read "options.r=5..30", "members=10,30", "links.loss=0,0.01" or "protocol=bss,idr".
-
-    A..B are the integers from A to B, A..B..S every S-th of them. Raises InputError.
-    """
+def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
+    """Parse "options.r=5..30", "members=10,30" or "protocol=bss,idr". Raises InputError."""
     key, equals, given = (part.strip() for part in text.partition("="))
     if not (key and equals and given):
         raise InputError(
-            f"--over {text!r}: write KEY=VALUES, e.g. members=10,30 or options.r=5..30"
+            f"--over {text!r}: expected KEY=VALUES, for example members=10,30 or options.r=5..30"
         )
     values: list[Any] = []
-    for part in _split(given):
+    for part in _split_values(given):
         found = _RANGE.fullmatch(part)
         if found is None:
-            values.append(_value(part))
+            values.append(_parse_value(part))
             continue
         first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
         if last < first:
-            raise InputError(f"--over {key}: {part} is empty: write the smaller number first")
-        if (last - first) // step >= MOST_RUNS:
-            raise InputError(f"--over {key}: {part} are more than {MOST_RUNS:,} values")
+            raise InputError(f"--over {key}: empty range {part}; write the smaller number first")
+        if (last - first) // step >= MAX_RUNS:
+            raise InputError(f"--over {key}: {part} has more than {MAX_RUNS:,} values")
         values += range(first, last + 1, step)
-    twice = [value for value in values if sum(_same(value, one) for one in values) > 1]
+    twice = [value for value in values if sum(_is_same(value, one) for one in values) > 1]
     if twice:
-        raise InputError(f"--over {key}: {twice[0]!r} stands there twice")
+        raise InputError(f"--over {key}: duplicate value {twice[0]!r}")
     return key, tuple(values)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _is_same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _split(text: str) -> list[str]:
-    """Return the parts between commas that stand in no bracket and no quotes."""
+def _split_values(text: str) -> list[str]:
     parts, depth, quoted = [""], 0, ""
     for sign in text:
         if quoted:
@@ -146,8 +135,8 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _value(text: str) -> Any:
-    """Return a number, a truth value, None, a list, or the text itself."""
+def _parse_value(text: str) -> Any:
+    """Return a number, a boolean, None, a list, or the text itself."""
     import tomllib
 
     if text in ("none", "None"):
@@ -156,52 +145,51 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         if not text or "\n" in text:
-            raise InputError(f"--over: {text!r} is no value") from None
+            raise InputError(f"--over: invalid value {text!r}") from None
         return text
 
 
-def settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
-    """Yield every combination of values, the last key changing fastest."""
+def iterate_settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
+    """Yield every combination of values. The last key changes fastest."""
     for values in itertools.product(*sweep.over.values()):
         yield dict(zip(sweep.over, values, strict=True))
 
 
-def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
-    """Return the scenario of one setting, and what it leaves out. Raises ScenarioError."""
+def _make_config(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
     try:
-        return scenario_using(sweep.values, setting, str(sweep.path))
+        return config_with_settings(sweep.values, setting, str(sweep.path))
     except ScenarioError as error:
-        words = _setting_words(setting)
+        words = _format_setting(setting)
         raise ScenarioError(f"{error.message} (with {words})", path=error.path) from error
 
 
 def sweep_study(sweep: Sweep) -> Study:
-    """Return the sweep as a study. Raises InputError for a protocol's file that does not run."""
+    """Return the sweep as a study. Raises InputError for a protocol file that fails to load."""
     return Study(
         "sweep",
-        f"{sweep.path.name} over {listed(list(sweep.over))}",
-        source(sweep.path.name),
-        functools.partial(_runs, sweep),
-        simulated,
-        functools.partial(findings, sweep.over, left_out=sweep.left_out),
+        f"{sweep.path.name} over {join_words(list(sweep.over))}",
+        describe_source(sweep.path.name),
+        functools.partial(_list_runs, sweep),
+        simulate_run,
+        functools.partial(build_findings, sweep.over, unused_keys=sweep.left_out),
     )
 
 
-def _runs(sweep: Sweep, quick: bool) -> list[Run]:
-    del quick  # a sweep has one size: the grid that was asked for
+def _list_runs(sweep: Sweep, quick: bool) -> list[Run]:
+    del quick  # a sweep has no quick version
     found = []
-    for setting in settings(sweep):
-        scenario = _made(sweep, setting)[0]
-        cost_s = 0.05 + _copies(scenario) * 2e-5
+    for setting in iterate_settings(sweep):
+        scenario = _make_config(sweep, setting)[0]
+        cost_s = 0.05 + _estimate_copies(scenario) * 2e-5
         words = "/".join(f"{key}={value}" for key, value in setting.items())
         for seed in sweep.seeds:
-            run = simulation(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
+            run = make_simulation_run(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
             picked_by = {f"{OVER}{key}": value for key, value in setting.items()}
             found.append(run._replace(parameters={**run.parameters, **picked_by}))
     return found
 
 
-def _copies(scenario: Scenario) -> float:
+def _estimate_copies(scenario: Scenario) -> float:
     load, senders = scenario.workload, len(scenario.topology.senders())
     rate = {"periodic": 1 / load.interval.mean_s, "poisson": load.rate_hz}.get(load.kind, 1.0)
     if load.kind == "random":

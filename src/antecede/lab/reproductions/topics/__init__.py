@@ -1,1 +1,1 @@
-"""The study of Nakayama 2017."""
+"""Study of Nakayama 2017."""

@@ -1,10 +1,10 @@
-"""Study of Nakayama 2017, section 3: pairs that TV, TV_LT, TV_PT and HTBC order without need.
+"""Study of Nakayama 2017, section 3: false causality of TV, TV_LT, TV_PT and HTBC.
 
-Six peers in two subgroups, largest delay 16 inside (LAN) and 160 between (WAN), clocks off by at
-most 4, 150,000 time units; a time unit is a millisecond here. Random peers publish at random times;
-publications and subscriptions have 1 to xt of h topics. The varied quantity and the least delays of
-the source are lost with its one figure: all of them are varied here. Section 3 delivers an event to
-every peer, section 4 to its targets only: both are run.
+Six peers in two subgroups. The largest delay is 16 inside (LAN) and 160 between (WAN), the clock
+accuracy 4, the length 150,000 time units. A time unit is a millisecond here. Random peers publish
+at random times. Publications and subscriptions have 1 to xt of h topics. The source's varied
+quantity and smallest delays are lost with its one figure, so all of them are varied here. Section 3
+delivers an event to every peer, section 4 to its targets only. Both are run.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.page_builder import findings_from_package
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Study, simulation
-from antecede.lab.reproductions.pairs import pair_figures
+from antecede.lab.reproductions.framework.study import Study, make_simulation_run
+from antecede.lab.reproductions.pairs import count_pairs
 from antecede.lab.simulate import Delay, PubSub
 from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workload
 
-USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
-"""Usual values: events, h, xt, and the least delay as a part of the largest."""
-SENT_TO = ("everybody", "targets")
-"""Recipients of events: section 3 of the text, and its section 4."""
+DEFAULTS: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
+"""Default values: events, h, xt, and smallest delay / largest delay."""
+SENT_TO = ("everybody", "targets")  # Recipients of events: section 3 of the text, and its section 4
 SUBGROUPS = (3, 3)
 LAN_S, WAN_S = 0.016, 0.160
 EPSILON_S = 0.004
@@ -47,22 +46,24 @@ QUICK: Mapping[str, tuple[Any, ...]] = {
 SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2)
 
 
-def runs(quick: bool) -> Sequence[Run]:
-    """Return a run for each varied value and seed; the usual point is run once."""
+def list_runs(quick: bool) -> Sequence[Run]:
+    """Return a run per varied value and seed. The default point is run once."""
     varied = QUICK if quick else VARIED
-    each = [{**USUAL, name: value} for name, values in varied.items() for value in values]
+    each = [{**DEFAULTS, name: value} for name, values in varied.items() for value in values]
     found = []
     for point in {tuple(one.values()): one for one in each}.values():
         words = "/".join(f"{key} {value}" for key, value in point.items())
         cost_s, given = 0.1 + point["events"] / 2000, {"rules": list(RULES), **point}
         for seed, sent_to in itertools.product(QUICK_SEEDS if quick else SEEDS, SENT_TO):
             key = f"{words}/to {sent_to}/seed {seed}"
-            scenario = scenario_of(**point)
-            found.append(simulation(key, scenario, seed, cost_s, "pairs", sent_to=sent_to, **given))
+            scenario = make_config(**point)
+            found.append(
+                make_simulation_run(key, scenario, seed, cost_s, "pairs", sent_to=sent_to, **given)
+            )
     return found
 
 
-def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
+def make_config(events: int, topics: int, most: int, least: float) -> Scenario:
     """Return Nakayama's system."""
     inside = Delay(round(least * LAN_S, 6), LAN_S, "uniform")
     between = Delay(round(least * WAN_S, 6), WAN_S, "uniform")
@@ -80,9 +81,9 @@ def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
 
 STUDY = Study(
     "topics",
-    "Topic-based order: what is ordered without need, and what is missed",
+    "Topic-based order: false and missed causality",
     "Nakayama 2017, section 3",
-    runs,
-    pair_figures,
-    page_of("antecede.lab.reproductions.topics"),
+    list_runs,
+    count_pairs,
+    findings_from_package("antecede.lab.reproductions.topics"),
 )

@@ -1,1 +1,1 @@
-"""The study of Sahai et al. 2020."""
+"""Study of Sahai et al. 2020."""

@@ -1,7 +1,7 @@
 """Study of Sahai et al. 2020: bytes and waits of vectors, matrices and immediate dependencies.
 
-One lost message shows the cost of no recovery. The source is a lecture without an evaluation; this
-one is ours.
+One lost message shows the cost of missing recovery. The source is a lecture without an evaluation;
+this one is ours.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.page_builder import findings_from_package
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Study, each_seed, simulated, simulation
+from antecede.lab.reproductions.framework.study import (
+    Study,
+    make_seed_runs,
+    make_simulation_run,
+    simulate_run,
+)
 from antecede.lab.simulate import US, Delay, Hierarchy, Mesh, Topology, build_schedule
 from antecede.lab.simulate.config import Links, Partition, Scenario, Workload
 
@@ -20,26 +25,35 @@ SIZES, QUICK_SIZES = (6, 10, 20, 40, 60), (6, 10, 20)
 FANOUTS, QUICK_FANOUTS = (1, 2, 4, 8, 15), (1, 4, 15)
 ADDRESSED = ("ses", "sent")
 ADDRESSED_MEMBERS = 16
-LOSING = ("unordered", "fifo", "bss", "idr", "hierarchical", "ses", "sent", "matrix/recovering")
-LOSING_MEMBERS = 10
+LOSS_PROTOCOLS = (
+    "unordered",
+    "fifo",
+    "bss",
+    "idr",
+    "hierarchical",
+    "ses",
+    "sent",
+    "matrix/recovering",
+)
+LOSS_MEMBERS = 10
 LOST_AFTER_S = 1.0
 DELAY = Delay(0.05, 0.25)
 MICROSECOND_S = 1 / US
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 
 
-def runs(quick: bool) -> Sequence[Run]:
-    """Return runs over the members, over the addressees, and with one message lost."""
-    return [*_members(quick), *_fanouts(quick), *_losses(quick)]
+def list_runs(quick: bool) -> Sequence[Run]:
+    """Return runs over the members, over the addressees, and with one lost message."""
+    return [*_make_member_runs(quick), *_make_fanout_runs(quick), *_make_loss_runs(quick)]
 
 
-def _members(quick: bool) -> Iterator[Run]:
+def _make_member_runs(quick: bool) -> Iterator[Run]:
     for protocol in BROADCAST:
         for members in QUICK_SIZES if quick else SIZES:
-            yield from each_seed(
+            yield from make_seed_runs(
                 QUICK_SEEDS if quick else SEEDS,
                 f"members/{protocol}/{members}",
-                _scenario(protocol, members, 1.0 if quick else 2.0),
+                _make_config(protocol, members, 1.0 if quick else 2.0),
                 2e-5 * members**2 * (members if protocol in ADDRESSED else 10),
                 "members",
                 protocol=protocol,
@@ -47,14 +61,14 @@ def _members(quick: bool) -> Iterator[Run]:
             )
 
 
-def _fanouts(quick: bool) -> Iterator[Run]:
+def _make_fanout_runs(quick: bool) -> Iterator[Run]:
     for protocol in ADDRESSED:
         for fanout in QUICK_FANOUTS if quick else FANOUTS:
             measured_s, load = 1.0 if quick else 3.0, Workload(fanout=fanout)
-            yield from each_seed(
+            yield from make_seed_runs(
                 QUICK_SEEDS if quick else SEEDS,
                 f"addressees/{protocol}/{fanout}",
-                _scenario(protocol, ADDRESSED_MEMBERS, measured_s, load),
+                _make_config(protocol, ADDRESSED_MEMBERS, measured_s, load),
                 0.02 * (1 + fanout),
                 "addressees",
                 protocol=protocol,
@@ -62,14 +76,14 @@ def _fanouts(quick: bool) -> Iterator[Run]:
             )
 
 
-def _losses(quick: bool) -> Iterator[Run]:
-    for protocol in LOSING:
+def _make_loss_runs(quick: bool) -> Iterator[Run]:
+    for protocol in LOSS_PROTOCOLS:
         for copies in ("one", "all"):
             for seed in QUICK_SEEDS if quick else SEEDS:
-                scenario = _scenario(protocol, LOSING_MEMBERS, 3.0)
-                yield simulation(
+                scenario = _make_config(protocol, LOSS_MEMBERS, 3.0)
+                yield make_simulation_run(
                     f"loss/{protocol}/{copies}/seed {seed}",
-                    _losing(scenario, seed, copies),
+                    _add_loss(scenario, seed, copies),
                     seed,
                     0.5,
                     "loss",
@@ -78,7 +92,7 @@ def _losses(quick: bool) -> Iterator[Run]:
                 )
 
 
-def _scenario(
+def _make_config(
     protocol: str, members: int, measured_s: float, workload: Workload | None = None
 ) -> Scenario:
     name, _, variant = protocol.partition("/")
@@ -96,8 +110,8 @@ def _scenario(
     )
 
 
-def _losing(scenario: Scenario, seed: int, copies: str) -> Scenario:
-    """Return the scenario in which one copy of a message is lost, or all, and nothing else.
+def _add_loss(scenario: Scenario, seed: int, copies: str) -> Scenario:
+    """Return the configuration in which one copy of a message is lost, or all, and nothing else.
 
     The message is the first that a peer (in a hierarchy: an external one) sends after a second.
     """
@@ -120,7 +134,7 @@ STUDY = Study(
     "vector",
     "Vectors, matrices and immediate dependencies over the members",
     "Sahai et al. 2020; the source has no evaluation: this one is ours",
-    runs,
-    simulated,
-    page_of("antecede.lab.reproductions.vector"),
+    list_runs,
+    simulate_run,
+    findings_from_package("antecede.lab.reproductions.vector"),
 )

@@ -1,4 +1,4 @@
-"""Inputs of both compiled engines: limits of scenarios, schedule and channels as arrays."""
+"""Inputs of both compiled engines: limits of configurations, schedule and channels as arrays."""
 
 from __future__ import annotations
 
@@ -9,56 +9,58 @@ import numpy as np
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.network import channels
-from antecede.lab.simulate.outputs.metrics import sample_times
-from antecede.lab.simulate.random_streams import Ints, Stream, key
+from antecede.lab.simulate.network import make_channels
+from antecede.lab.simulate.outputs.metrics import list_sample_times
+from antecede.lab.simulate.random_streams import Ints, Stream, make_key
 from antecede.lab.simulate.schedule import Schedule
 
-LONGEST_US = 1 << 26
-FOREVER = 2**62  # time after all times that ends `time_us` and `sample_us`
+MAX_DELAY_US = 1 << 26
+FOREVER = 2**62  # Time after all times, at the end of `time_us` and `sample_us`
 
 
-def unfit(scenario: Scenario) -> str | None:
-    """Return why the workload and links of a scenario fit no compiled engine, or None."""
+def find_misfit(scenario: Scenario) -> str | None:
+    """Return why workload and links do not fit the compiled engines (None: they fit)."""
     links = scenario.links
     if scenario.workload.kind == "replay":
-        return "answers of a replay wait for what is delivered"
+        return "a replay delays answers until deliveries"
     if links.loss or links.duplicate or links.partitions:
-        return "its links lose and double nothing, and there are no partitions"
+        return "it has no loss, duplicates or partitions"
     if links.buffer is not None or links.service_s:
-        return "its receivers take a copy at once"
-    if longest_us(scenario) > LONGEST_US:
-        return f"its delays are below {LONGEST_US / US:.0f} s"
+        return "it has no receive buffers"
+    if find_longest_delay_us(scenario) > MAX_DELAY_US:
+        return f"its delays are limited to {MAX_DELAY_US / US:.0f} s"
     return None
 
 
-def refuse(kind: str, why: str | None) -> None:
-    """Raise ScenarioError where there is a reason why an engine cannot run a scenario."""
-    if why is not None:
-        raise ScenarioError(f"the compiled engine of a {kind} can not run this: {why}")
+def reject(kind: str, reason: str | None) -> None:
+    """Raise ConfigError if there is a reason."""
+    if reason is not None:
+        raise ScenarioError(f"the compiled {kind} engine cannot run this configuration: {reason}")
 
 
-def longest_us(scenario: Scenario) -> int:
+def find_longest_delay_us(scenario: Scenario) -> int:
     """Return the longest delay of any channel."""
-    of = channels(scenario.topology, scenario.links)
-    return int(of.quantiles.max()) + int(of.places.max())
+    channels = make_channels(scenario.topology, scenario.links)
+    return int(channels.quantiles.max()) + int(channels.location_delays_us.max())
 
 
-def input_arrays(scenario: Scenario, seed: int, sends: Schedule, samples: int) -> dict[str, Any]:
-    """Return the fields that both states have of schedule, samples and channels."""
-    of = channels(scenario.topology, scenario.links)
+def make_input_arrays(
+    scenario: Scenario, seed: int, sends: Schedule, samples: int
+) -> dict[str, Any]:
+    """Return the fields for schedule, samples and channels of both states."""
+    channels = make_channels(scenario.topology, scenario.links)
     return {
         "time_us": np.append(sends.time_us, FOREVER).astype(np.uint64),
-        "sample_us": np.array([*sample_times(scenario)[:samples], FOREVER], np.uint64),
+        "sample_us": np.array([*list_sample_times(scenario)[:samples], FOREVER], np.uint64),
         "warm": np.uint64(np.searchsorted(sends.time_us, round(scenario.warm_s * US))),
-        "delay_key": np.uint64(key(seed, Stream.DELAY)),
-        "table": of.table.astype(np.uint64),
-        "quantiles": of.quantiles,
-        "base": of.places.astype(np.uint64),
+        "delay_key": np.uint64(make_key(seed, Stream.DELAY)),
+        "table": channels.table.astype(np.uint64),
+        "quantiles": channels.quantiles,
+        "base": channels.location_delays_us.astype(np.uint64),
     }
 
 
-def sender_numbers(sender: Ints) -> Ints:
+def number_by_sender(sender: Ints) -> Ints:
     """Return each message's number among those of its sender, from 1."""
     order = np.argsort(sender, kind="stable")
     ordered = sender[order]
@@ -67,17 +69,16 @@ def sender_numbers(sender: Ints) -> Ints:
     return found
 
 
-def most_sent_within(sent_us: Ints, span_us: int) -> int:
+def count_most_sent(sent_us: Ints, span_us: int) -> int:
     """Return the largest number of messages that are sent within a span."""
     recent = np.arange(len(sent_us)) - np.searchsorted(sent_us, sent_us - span_us) + 1
     return int(recent.max(initial=0))
 
 
-def oldest_needed(sent_us: Ints, everywhere_us: int, after_us: int) -> Ints:
-    """Return for each message the oldest that something may ask for when it is sent.
+def find_oldest_needed(sent_us: Ints, everywhere_us: int, after_us: int) -> Ints:
+    """Return the oldest message that is needed when each message is sent.
 
-    A message is delivered everywhere `everywhere_us` after its sending. Nothing asks for it
-    `after_us` after the first sending that is later than that.
+    It is needed until `after_us` after the first send later than `everywhere_us` after its own.
     """
     later = np.searchsorted(sent_us, sent_us + everywhere_us, side="right")
     free_us = np.append(sent_us, np.int64(FOREVER // 2))[later] + after_us

@@ -17,7 +17,7 @@ _PART_MASK, _PART_BITS = np.uint64((1 << 20) - 1), np.int64(20)
 
 @inlined
 def draw(key: np.uint64, i: np.uint64, j: np.uint64) -> np.uint64:
-    """Return 64 random bits: `lab.simulate.random_streams.draw`."""
+    """Return 64 random bits, like `lab.simulate.random_streams.draw`."""
     word = key + i * I_FACTOR + j * J_FACTOR
     word = (word ^ (word >> _30)) * MIX_1
     word = (word ^ (word >> _27)) * MIX_2
@@ -26,7 +26,7 @@ def draw(key: np.uint64, i: np.uint64, j: np.uint64) -> np.uint64:
 
 @inlined
 def pick(table: npt.NDArray[np.int64], word: np.uint64) -> np.int64:
-    """Return the delay in microseconds that 64 random bits choose: `delays.pick`."""
+    """Return the delay in microseconds for 64 random bits, like `delays.pick`."""
     cell = word >> _CELL
     part = np.int64((word >> _PART) & _PART_MASK)
     low = table[cell]

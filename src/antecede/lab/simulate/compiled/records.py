@@ -1,4 +1,4 @@
-"""Records of compiled engines: arrays of structures with the annotations of a class as fields.
+"""Records of compiled engines: structured arrays with a class's annotations as fields.
 
 Kernels use `rows[k].field`, as fast as numbered columns. Python reads columns, `rows["field"]`.
 """
@@ -14,10 +14,10 @@ import numpy.typing as npt
 from antecede.tables.kernels import inlined_lent as inlined
 
 R = TypeVar("R")
-Shapes = dict[str, tuple[tuple[int, ...], Any]]  # name of an array -> shape and type
-LINE = 64  # bytes of a line of the cache
-Half = Annotated[np.uint64, np.uint32]
-"""A field of 32 bits; type checkers take it for a word, which it is widened to in arithmetic."""
+Shapes = dict[str, tuple[tuple[int, ...], Any]]  # Name of an array -> shape and type
+CACHE_LINE_BYTES = 64  # Size of a cache line
+HalfWord = Annotated[np.uint64, np.uint32]
+"""Field of 32 bits. Type checkers see a word, to which arithmetic widens it."""
 
 
 class Rows(Generic[R]):
@@ -44,9 +44,9 @@ class Rows(Generic[R]):
         raise NotImplementedError
 
 
-def layout(of: type, size: int = 0) -> np.dtype[np.void]:
-    """Return the record type with a class's annotations as fields, `size` bytes long or longer."""
-    hints = get_type_hints(of, include_extras=True)
+def make_record_type(record: type, size: int = 0) -> np.dtype[np.void]:
+    """Return the record type with a class's annotations as fields, at least `size` bytes long."""
+    hints = get_type_hints(record, include_extras=True)
     fields = {name: (get_args(kind) or (kind,))[-1] for name, kind in hints.items()}
     packed = np.dtype(list(fields.items()), align=True)
     assert packed.fields is not None
@@ -59,45 +59,45 @@ def layout(of: type, size: int = 0) -> np.dtype[np.void]:
     return np.dtype(spread, align=True)  # type: ignore[call-overload,no-any-return]
 
 
-def array_bytes(shapes: Shapes) -> int:
+def compute_array_bytes(shapes: Shapes) -> int:
     """Return the memory of the arrays of these shapes."""
     return sum(math.prod(shape) * np.dtype(of).itemsize for shape, of in shapes.values())
 
 
-def new_state(shapes: Shapes, counters: type) -> dict[str, Any]:
-    """Return the arrays of a state that begin empty, and its counters as `at`."""
-    at = one(counters)
-    at.fresh = 1
-    return {"at": at, **{name: _zeros(shape, of) for name, (shape, of) in shapes.items()}}
+def make_state(shapes: Shapes, counters: type) -> dict[str, Any]:
+    """Return the empty arrays of a state, and its counters."""
+    record = make_record(counters)
+    record.fresh = 1
+    return {"counters": record, **{name: _zeros(shape, of) for name, (shape, of) in shapes.items()}}
 
 
 def _zeros(shape: tuple[int, ...], of: Any) -> Any:
-    """Return zeros that begin with a line of the cache: a block of 8 words is one line then."""
+    """Return zeros that start at a cache line, so a block of 8 words is one line."""
     size = math.prod(shape) * np.dtype(of).itemsize
-    raw = np.zeros(size + LINE, np.uint8)
-    start = -raw.ctypes.data % LINE
+    raw = np.zeros(size + CACHE_LINE_BYTES, np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE_BYTES
     return raw[start : start + size].view(of).reshape(shape)
 
 
-def one(of: type) -> Any:
+def make_record(record: type) -> Any:
     """Return a single record, all fields 0."""
-    return np.zeros(1, layout(of)).view(np.recarray)[0]
+    return np.zeros(1, make_record_type(record)).view(np.recarray)[0]
 
 
 @inlined
 def take_node(s: Any) -> np.uint64:
     """Return an unused node of a state's `nodes`."""
-    node = s.at.free
+    node = s.counters.free
     if node == 0:
-        node = s.at.fresh
-        s.at.fresh += np.uint64(1)
+        node = s.counters.fresh
+        s.counters.fresh += np.uint64(1)
     else:
-        s.at.free = np.uint64(s.nodes[node].after)
+        s.counters.free = np.uint64(s.nodes[node].after)
     return np.uint64(node)
 
 
 @inlined
-def give_node(s: Any, node: np.uint64) -> None:
-    """Return a node to the unused ones."""
-    s.nodes[node].after = s.at.free
-    s.at.free = node
+def release_node(s: Any, node: np.uint64) -> None:
+    """Add a node to the unused ones."""
+    s.nodes[node].after = s.counters.free
+    s.counters.free = node

@@ -15,7 +15,7 @@ from antecede.tables.kernels import inlined, njit
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-MOST_LOW = 7  # highest Rice parameter of runs: `windows.MOST_LOW`
+MAX_LOW = 7  # Highest Rice parameter of ranges, as in `windows`
 ANY_LOW = 64
 
 _0, _1, _2, _4 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
@@ -25,20 +25,14 @@ _55, _33, _0F = (np.uint64(0x0101010101010101 * byte) for byte in (0x55, 0x33, 0
 
 @njit
 def pairs_message_size(sender: int, seq: int, members: Ints, counters: Ints, count: int) -> int:
-    """Return the bytes of an IDR, DS or BSS message that carries the first `count` pairs.
-
-    `members` ascend; `counters` are from 1.
-    """
+    """Return the bytes of an IDR, DS or BSS message with `count` pairs; members ascend."""
     head = varint_size(sender) + varint_size(seq)
     return head + counters_size(members, counters, count)
 
 
 @njit
 def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
-    """Return the bytes of an IDR, DS or BSS message; `causes[k]` is of member k, 0: none.
-
-    For BSS the sender's own counter must be 0 here.
-    """
+    """Return the bytes of an IDR, DS or BSS message. `causes[k]` is of member k, 0: none."""
     members = np.empty(len(causes), np.int64)
     counters = np.empty(len(causes), np.int64)
     count = 0
@@ -50,13 +44,13 @@ def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
 
 
 @njit
-def inside_size(sender: int, seq: int, told: int, near: int, base: int, words: Words) -> int:
-    """Return the bytes of a Downward or Upward message; DV need not be trimmed.
+def internal_size(sender: int, seq: int, announced: int, near: int, base: int, words: Words) -> int:
+    """Return the bytes of a Downward or Upward message. DV need not be trimmed.
 
-    Bit 0 of `words[0]` is position base + 1 of DV. `told`: Last or the floor. `near`: the number
-    (Downward) or the floor (Upward) that DV is encoded relative to.
+    Bit 0 of `words[0]` is position base + 1 of DV. `announced`: Last or the lower bound. `near`:
+    the number (Downward) or the lower bound (Upward) that DV is encoded relative to.
     """
-    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(told)
+    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(announced)
     return head + near_window_size(base, words, near)
 
 
@@ -76,7 +70,7 @@ def external_size(
 
 @njit
 def vector_entry_size(super_peer: int, base: int, words: Words) -> int:
-    """Return the bytes of a super peer's number and bit vector in CI; 0 if empty: no entry."""
+    """Return the bytes of a super peer's number and bit vector in CI (0: empty, no entry)."""
     size = window_size(base, words)
     return 0 if size == 1 else varint_size(super_peer) + varint_size(size) + size
 
@@ -90,7 +84,7 @@ def counters_size(members: Ints, counters: Ints, count: int) -> int:
     for k in range(count):
         total += counters[k]
     mean = (2 * total + count) // (2 * count)
-    bits, head = _runs(members, count)
+    bits, head = _measure_runs(members, count)
     size = head + varint_size(members[0]) + varint_size(mean)
     if count == 1:
         return size
@@ -102,21 +96,21 @@ def counters_size(members: Ints, counters: Ints, count: int) -> int:
 
 @njit
 def window_size(base: int, words: Words) -> int:
-    """Return `len(windows.encode(base, bits))` after trimming; 1 when nothing is set."""
+    """Return `len(windows.encode(base, bits))` after trimming (1: nothing is set)."""
     positions = set_positions(base, words)
     if len(positions) == 0:
         return 1
-    bits, head = _runs(positions, len(positions))
+    bits, head = _measure_runs(positions, len(positions))
     return head + varint_size(positions[0] - 1) + (bits + 7) // 8
 
 
 @njit
 def near_window_size(base: int, words: Words, near: int) -> int:
-    """Return `len(windows.encode(base, bits, near))` after trimming; 1 when nothing is set."""
+    """Return `len(windows.encode(base, bits, near))` after trimming (1: nothing is set)."""
     positions = set_positions(base, words)
     if len(positions) == 0:
         return 1
-    bits, head = _runs(positions, len(positions))
+    bits, head = _measure_runs(positions, len(positions))
     return head + varint_size(zigzag(positions[0] - 1 - near)) + (bits + 7) // 8
 
 
@@ -139,20 +133,19 @@ def set_positions(base: int, words: Words) -> Ints:
 
 
 @njit
-def _runs(members: Ints, count: int) -> tuple[int, int]:
-    """Return the bits of the runs of a window, and the bytes of its head."""
+def _measure_runs(members: Ints, count: int) -> tuple[int, int]:
     span = members[count - 1] - members[0] + 1
     if span + 2 < 2 * count:
-        runs = _runs_of_ones(members, count, span - count + 1)
-        return rice_bits(runs, len(runs), MOST_LOW), varint_size(len(runs) << 4)
+        runs = _list_runs_of_ones(members, count, span - count + 1)
+        return rice_bits(runs, len(runs), MAX_LOW), varint_size(len(runs) << 4)
     runs = np.empty(count - 1, np.int64)
     for k in range(count - 1):
         runs[k] = members[k + 1] - members[k] - 1
-    return rice_bits(runs, count - 1, MOST_LOW), varint_size(count << 4)
+    return rice_bits(runs, count - 1, MAX_LOW), varint_size(count << 4)
 
 
 @njit
-def _runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
+def _list_runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
     lengths = np.zeros(runs, np.int64)
     at = 0
     lengths[0] = 1
@@ -163,13 +156,13 @@ def _runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
 
 
 @njit
-def rice_bits(numbers: Ints, count: int, most: int) -> int:
-    """Return the bits of numbers with the best Rice parameter up to `most`, as `encoding.rice`."""
+def rice_bits(numbers: Ints, count: int, max_low: int) -> int:
+    """Return the bits of numbers with the best Rice parameter up to `max_low` (`encoding.rice`)."""
     total = 0
     for k in range(count):
         total += numbers[k]
     low = 0
-    while low < most and total > count << low:
+    while low < max_low and total > count << low:
         if total <= 3 * count << low:
             halves = 0
             for k in range(count):

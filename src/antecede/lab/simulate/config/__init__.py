@@ -1,4 +1,4 @@
-"""Scenarios of the simulator: model and TOML files."""
+"""Simulation configuration: model and TOML files."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         read_scenario,
         scenario_from,
         scenario_mapping,
-        write_scenario,
+        write_config,
     )
     from antecede.lab.simulate.config.model import (
         FASTEST_HZ,
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
         Workload,
     )
     from antecede.lab.simulate.config.tables import choices
-    from antecede.lab.simulate.config.values import read_values, scenario_using
+    from antecede.lab.simulate.config.values import config_with_settings, read_values
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "compatibility": "check_fit topologies_of",
-            "file": "files_read read_scenario scenario_from scenario_mapping write_scenario",
+            "file": "files_read read_scenario scenario_from scenario_mapping write_config",
             "model": "Clocks FASTEST_HZ Links Partition Scenario Special Workload",
             "tables": "choices",
-            "values": "read_values scenario_using",
+            "values": "read_values config_with_settings",
         },
     )

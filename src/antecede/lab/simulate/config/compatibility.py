@@ -1,13 +1,13 @@
-"""Compatibility of a scenario's protocol with its topology, workload and links.
+"""Compatibility of a protocol with topology, workload and links of a configuration.
 
 | protocol                          | topology    | workload                                     |
 |-----------------------------------|-------------|----------------------------------------------|
 | hierarchical                      | Hierarchy   | every member gets every message              |
-| by topic (tv, tv-lt, ..., htbc)   | PubSub      | 1 to `topics` topics a message               |
+| by topic (tv, tv-lt, ..., htbc)   | PubSub      | 1 to `topics` topics per message             |
 | to chosen members (ses, sent)     | Mesh        | `fanout` addressees, or all                  |
 | all others                        | Mesh        | every member gets every message              |
 
-Errors name the key as scenario files do ("protocol.name: ...").
+Errors contain the key of the file ("protocol.name: ...").
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from antecede.core.protocols.options import with_trial
 from antecede.errors import LocalError
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.config.tables import choices, fault
+from antecede.lab.simulate.config.tables import choices, make_error
 from antecede.lab.simulate.topology import (
     EXTERNAL,
     INTERNAL,
@@ -36,66 +36,64 @@ from antecede.lab.simulate.topology import (
 
 
 def check_fit(scenario: Scenario) -> None:
-    """Raise ScenarioError for a scenario that cannot run, with the dotted key and what can.
-
-    The engine loads and checks a user's protocol (FILE.py:CLASS), not this function.
-    """
+    """Raise ConfigError for an invalid combination. The engine checks a user's protocol itself."""
     _check_links(scenario)
     _check_snapshots(scenario)
     if is_file_target(scenario.protocol):
         return
-    found = _entry(scenario.protocol)
+    found = _find_entry(scenario.protocol)
     if scenario.variant and scenario.variant not in found.variants:
         near = choices(scenario.variant, found.variants)
-        raise fault("protocol.variant", f"{found.name} has no variant {scenario.variant!r}; {near}")
+        raise make_error(
+            "protocol.variant", f"{found.name} has no variant {scenario.variant!r}; {near}"
+        )
     _check_topology(found, scenario.topology)
     _check_options(found, scenario)
     _check_workload(found, scenario)
 
 
-def readable_only(scenario: Scenario) -> str | None:
-    """Return why no compiled engine may run a scenario, None: one may, if it can."""
+def find_reference_only_reason(scenario: Scenario) -> str | None:
+    """Return why only the reference engine may run a configuration (None: others may)."""
     if scenario.snapshots is not None:
-        return "snapshots are recorded by the readable engine"
+        return "only the reference engine records snapshots"
     if scenario.workload.kind == "replay":
-        return "answers of a replay wait for what is delivered"
+        return "only the reference engine delays answers of a replay"
     if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:
         return None
-    options = {**_entry(scenario.protocol).options(scenario.variant), **scenario.options}
+    options = {**_find_entry(scenario.protocol).options(scenario.variant), **scenario.options}
     if options.get("pruning") == "published":
-        return "the published pruning violates causal order, which only the classes follow"
+        return "the published pruning violates causal order; only the reference engine supports it"
     return None
 
 
 def topologies_of(name: str) -> tuple[str, ...]:
-    """Return the kinds of topology that a protocol of the registry can run on."""
-    found = _entry(name)
+    """Return the kinds of topology of a protocol in the registry."""
+    found = _find_entry(name)
     if not found.flat:
         return ("hierarchy",)
     return ("pubsub",) if found.load().addressing is Addressing.TOPICS else ("mesh",)
 
 
-def _entry(name: str) -> Entry:
+def _find_entry(name: str) -> Entry:
     if name not in ENTRIES:
         near = of_order(name) or choices(name, ENTRIES)
-        raise fault("protocol.name", f"no protocol is called {name!r}; {near}")
+        raise make_error("protocol.name", f"unknown protocol {name!r}; {near}")
     return ENTRIES[name]
 
 
-def _check_topology(found: Entry, topology: Topology) -> None:
-    kind, able = kind_of(topology), topologies_of(found.name)
+def _check_topology(entry: Entry, topology: Topology) -> None:
+    kind, able = kind_of(topology), topologies_of(entry.name)
     if kind not in able:
         others = ", ".join(name for name in ENTRIES if kind in topologies_of(name))
-        raise fault(
+        raise make_error(
             "protocol.name",
-            f"{found.name} runs on topology.kind = {' or '.join(map(repr, able))}, not on "
-            f"{kind!r}, where these do: {others}",
+            f"{entry.name} needs topology.kind = {' or '.join(map(repr, able))}; protocols for "
+            f"{kind!r}: {others}",
         )
 
 
-def _check_options(found: Entry, scenario: Scenario) -> None:
-    """Check names and values of options on the smallest group, or else on that of the run."""
-    made = found.load()
+def _check_options(entry: Entry, scenario: Scenario) -> None:
+    made = entry.load()
     known = [
         name
         for name, parameter in inspect.signature(made).parameters.items()
@@ -103,51 +101,56 @@ def _check_options(found: Entry, scenario: Scenario) -> None:
     ]
     for name in scenario.options:
         if name not in known:
-            raise fault(
+            raise make_error(
                 f"protocol.options.{name}",
-                f"{found.name} has no such option; {choices(name, known)}",
+                f"unknown option of {entry.name}; {choices(name, known)}",
             )
-    options = {**found.options(scenario.variant), **scenario.options}
+    options = {**entry.options(scenario.variant), **scenario.options}
     try:
-        _any_group(found, options, scenario.topology.size)
+        _build_any_group(entry, options, scenario.topology.size)
     except (LocalError, TypeError, ValueError, AttributeError) as error:
-        raise fault("protocol.options", f"{found.name} refuses them: {error}") from error
+        raise make_error(
+            "protocol.options", f"{entry.name} rejects the options: {error}"
+        ) from error
 
 
-def _any_group(found: Entry, options: Mapping[str, Any], size: int) -> None:
+def _build_any_group(entry: Entry, options: Mapping[str, Any], size: int) -> None:
     try:
-        build.smallest(found, options)
+        build.smallest(entry, options)
     except LocalError:
-        if not found.flat or size <= 2:
+        if not entry.flat or size <= 2:
             raise
-        # An option may name a member (a sequencer).
-        factory = found.load()
+        # An option may be the id of a member (a sequencer).
+        factory = entry.load()
         build.member(factory, 0, range(size), with_trial(factory, range(size), options))
 
 
-def _check_workload(found: Entry, scenario: Scenario) -> None:
+def _check_workload(entry: Entry, scenario: Scenario) -> None:
     workload, topology = scenario.workload, scenario.topology
     if workload.fanout is not None:
-        if not _addressed(found):
-            able = ", ".join(name for name, one in ENTRIES.items() if _addressed(one))
-            raise fault(
+        if not _has_addressees(entry):
+            able = ", ".join(name for name, one in ENTRIES.items() if _has_addressees(one))
+            raise make_error(
                 "workload.fanout",
-                f"a message of {found.name} is not for chosen members; protocols with "
-                f"addressees: {able}",
+                f"{entry.name} has no addressees; protocols with addressees: {able}",
             )
         if workload.fanout >= topology.size:
-            raise fault(
+            raise make_error(
                 "workload.fanout",
-                f"{workload.fanout} addressees; there are {topology.size - 1} others",
+                f"{workload.fanout} addressees; expected at most {topology.size - 1}",
             )
     topics = topology.topics if isinstance(topology, PubSub) else 1
     if workload.topics > topics:
-        where = f"there are {topics}" if isinstance(topology, PubSub) else "only pubsub has topics"
-        raise fault("workload.topics", f"up to {workload.topics} topics a message; {where}")
+        where = (
+            f"expected at most {topics}"
+            if isinstance(topology, PubSub)
+            else "only pubsub has topics"
+        )
+        raise make_error("workload.topics", f"{workload.topics} topics per message; {where}")
 
 
-def _addressed(found: Entry) -> bool:
-    return found.flat and found.load().addressing is Addressing.MEMBERS
+def _has_addressees(entry: Entry) -> bool:
+    return entry.flat and entry.load().addressing is Addressing.MEMBERS
 
 
 def _check_links(scenario: Scenario) -> None:
@@ -155,22 +158,24 @@ def _check_links(scenario: Scenario) -> None:
     for number, special in enumerate(scenario.links.special, start=1):
         for key, end in (("from", special.source), ("to", special.target)):
             if not _is_end(end, topology):
-                raise fault(
+                raise make_error(
                     f"links.special[{number}].{key}",
-                    f'{end!r} is nobody; write "any", {_ends(topology)}',
+                    f'unknown address {end!r}; write "any", {_describe_ends(topology)}',
                 )
     for number, partition in enumerate(scenario.links.partitions, start=1):
         key = f"links.partitions[{number}].side"
         _check_addresses(partition.side, key, topology)
         if len(set(partition.side)) == topology.size:
-            what = f"has all {topology.size} addresses: nobody is left on the other side"
-            raise fault(key, what)
+            what = f"contains all {topology.size} addresses; leave one on the other side"
+            raise make_error(key, what)
 
 
 def _check_addresses(addresses: Iterable[int], key: str, topology: Topology) -> None:
     for address in addresses:
         if not 0 <= address < topology.size:
-            raise fault(key, f"nobody has the address {address}; they are 0 to {topology.size - 1}")
+            raise make_error(
+                key, f"unknown address {address}; choose from 0 to {topology.size - 1}"
+            )
 
 
 def _check_snapshots(scenario: Scenario) -> None:
@@ -178,10 +183,10 @@ def _check_snapshots(scenario: Scenario) -> None:
     if plan is None:
         return
     if isinstance(topology, Hierarchy):
-        raise fault(
+        raise make_error(
             "snapshots",
-            "a snapshot needs a channel from every member to every other, and in a hierarchy all "
-            "goes through super peers; mesh and pubsub have them",
+            "a hierarchy has no channels between all members, which snapshots need; use mesh or "
+            "pubsub",
         )
     _check_addresses(plan.by, "snapshots.by", topology)
 
@@ -189,23 +194,27 @@ def _check_snapshots(scenario: Scenario) -> None:
 def _is_end(end: str, topology: Topology) -> bool:
     head, colon, number = end.partition(":")
     if colon:
-        return head == "group" and number.isdecimal() and int(number) < _groups(topology)
-    return end == "any" or end in _roles(topology) or (end.isdecimal() and int(end) < topology.size)
+        return head == "group" and number.isdecimal() and int(number) < _count_groups(topology)
+    return (
+        end == "any"
+        or end in _list_roles(topology)
+        or (end.isdecimal() and int(end) < topology.size)
+    )
 
 
-def _groups(topology: Topology) -> int:
+def _count_groups(topology: Topology) -> int:
     if isinstance(topology, Hierarchy):
-        return len(topology.groups) + 1  # the last: the external peers
+        return len(topology.groups) + 1  # the last group: external peers
     return len(topology.subgroups) if isinstance(topology, PubSub) else 1
 
 
-def _roles(topology: Topology) -> tuple[str, ...]:
+def _list_roles(topology: Topology) -> tuple[str, ...]:
     return (SUPER, INTERNAL, EXTERNAL) if isinstance(topology, Hierarchy) else (PEER,)
 
 
-def _ends(topology: Topology) -> str:
-    roles = ", ".join(f'"{role}"' for role in _roles(topology))
+def _describe_ends(topology: Topology) -> str:
+    roles = ", ".join(f'"{role}"' for role in _list_roles(topology))
     return (
-        f'a role ({roles}), "group:N" with N up to {_groups(topology) - 1}, '
+        f'a role ({roles}), "group:N" with N up to {_count_groups(topology) - 1}, '
         f"or an address up to {topology.size - 1}"
     )

@@ -1,12 +1,12 @@
-"""Scenarios of the simulator as TOML files and as plain values.
+"""Simulation configurations as TOML files and as plain values.
 
-These name a whole simulated run but for its seed (keys: docs/simulate.md); scenarios of the checker
-(`antecede.lab.check.scenario.run`) move a small group by hand.
+A configuration defines a run except for its seed. Keys: docs/simulate.md. Scenarios of the checker
+(`antecede.lab.check.scenario`) are another format.
 
-`scenario_mapping` and `scenario_from` are exact inverses, through JSON too, for Spark's workers.
-Errors name path and dotted key:
+`config_to_values` and `config_from_values` are exact inverses, also through JSON for Spark's
+workers. Errors contain path and dotted key:
 
-    run.toml: links.loss: 1.5 is no probability below 1
+    run.toml: links.loss: 1.5; expected a probability below 1
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ from antecede.lab.check import is_file_target
 from antecede.lab.simulate.config import keys, tables
 from antecede.lab.simulate.config.compatibility import check_fit
 from antecede.lab.simulate.config.model import Clocks, Links, Scenario, SnapshotPlan, Workload
-from antecede.lab.simulate.config.options_text import options_from, options_table
-from antecede.lab.simulate.config.unused_keys import idle_keys, unused_keys, without_keys
+from antecede.lab.simulate.config.options_text import options_from_values, options_to_values
+from antecede.lab.simulate.config.unused_keys import (
+    find_unused_keys,
+    find_unused_workload_keys,
+    remove_keys,
+)
 from antecede.lab.simulate.topology import TOPOLOGIES, Topology, kind_of
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -32,35 +36,32 @@ _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
 def read_scenario(path: str | Path) -> Scenario:
-    """Read a TOML file; raises ScenarioError with path, and line or dotted key.
-
-    Unlike `scenario_from`, refuse keys that the run would not use.
-    """
+    """Read a TOML file, without unused keys. Raises ConfigError with path, and line or key."""
     values = read_values(path)
     scenario = scenario_from(values, str(path))
-    check_used(values, scenario, str(path))
+    check_keys_used(values, scenario, str(path))
     return scenario
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
-    """Return the tables of a TOML file as they stand there; raises ScenarioError with its path."""
+    """Return the tables of a TOML file without changes. Raises ConfigError with its path."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
+        raise ScenarioError(f"cannot read the file: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
-        raise ScenarioError(f"is not UTF-8 text (byte {error.start})", path=str(path)) from error
+        raise ScenarioError(f"not UTF-8 text (byte {error.start})", path=str(path)) from error
     except tomllib.TOMLDecodeError as error:
         found = _AT_LINE.fullmatch(str(error))
         what, line = (found[1], int(found[2])) if found else (str(error), None)
         what = f"{what} (column {found[3]})" if found else what
-        raise ScenarioError(f"is no TOML: {what}", path=str(path), line=line) from error
+        raise ScenarioError(f"invalid TOML: {what}", path=str(path), line=line) from error
     except RecursionError as error:
-        raise ScenarioError("is no scenario: it is nested too deep", path=str(path)) from error
+        raise ScenarioError("invalid configuration: nested too deeply", path=str(path)) from error
 
 
 def files_read(path: str | Path, scenario: Scenario) -> list[str]:
-    """Return the files that a run of the scenario file at `path` reads, itself the first."""
+    """Return the files that a run of the configuration file at `path` reads, that file first."""
     found = [str(path)]
     matrix = read_values(path).get("links", {}).get("matrix")
     if isinstance(matrix, Mapping) and isinstance(matrix.get("path"), str):
@@ -72,36 +73,34 @@ def files_read(path: str | Path, scenario: Scenario) -> list[str]:
     return found
 
 
-def check_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
-    """Raise ScenarioError for a key of the file that the run would not use."""
-    for key, why in idle_keys(values, scenario).items():
+def check_keys_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
+    """Raise ConfigError for a key of the file without effect on the run."""
+    for key, why in find_unused_keys(values, scenario).items():
         raise ScenarioError(f"{key}: {why}", path=path)
 
 
-def write_scenario(scenario: Scenario, path: str | Path) -> None:
-    """Write a TOML file for `read_scenario`, without keys that the run does not use.
-
-    Raises ScenarioError where the system refuses, or for options that are no plain values.
-    """
+def write_config(scenario: Scenario, path: str | Path) -> None:
+    """Write a TOML file for `read_config`, without unused keys. Raises ConfigError."""
     values = scenario_mapping(scenario)
-    values = without_keys(values, idle_keys(values, scenario))
+    values = remove_keys(values, find_unused_keys(values, scenario))
     try:
-        Path(path).write_text(toml_text(values), encoding="utf-8")
+        Path(path).write_text(format_toml(values), encoding="utf-8")
     except OSError as error:
-        raise ScenarioError(f"cannot be written: {error.strerror}", path=str(path)) from error
+        raise ScenarioError(f"cannot write the file: {error.strerror}", path=str(path)) from error
 
 
 def scenario_from(
-    mapping: Mapping[str, Any], path: str | None = None, *, fitting: bool = True
+    values: Mapping[str, Any], path: str | None = None, *, check_protocol: bool = True
 ) -> Scenario:
-    """Return the scenario of plain values (parsed TOML or JSON); `path` names them in errors.
+    """Return the configuration of plain values (parsed TOML or JSON). `path` is for errors.
 
-    Files of latencies, traces, and a protocol's FILE.py:CLASS may stand beside `path`. Raises
-    ScenarioError, with `fitting` also for a protocol that cannot run in the scenario (`check_fit`).
+    Relative paths of latency files, traces and a protocol's FILE.py:CLASS are also tried in the
+    folder of `path`. Raises ConfigError, with `check_protocol` also for a protocol that does not
+    fit (`check_compatibility`).
     """
     try:
-        scenario = _scenario(mapping, Path() if path is None else Path(path).parent)
-        if fitting:
+        scenario = _read_config(values, Path() if path is None else Path(path).parent)
+        if check_protocol:
             check_fit(scenario)
     except ScenarioError as error:
         if path is None or error.path == path:
@@ -113,75 +112,79 @@ def scenario_from(
 
 
 def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario as plain values; raises ScenarioError for options that are none."""
+    """Return a configuration as plain values. Raises ConfigError for other options."""
     given = {"name": scenario.name} if scenario.name else {}
-    workload, usual = tables.plain(scenario.workload), tables.plain(Workload())
-    for name in unused_keys(scenario):
+    workload, usual = tables.to_plain(scenario.workload), tables.to_plain(Workload())
+    for name in find_unused_workload_keys(scenario):
         if name in usual and workload.get(name) == usual[name]:
             del workload[name]
     return {
         **given,
-        "topology": {"kind": kind_of(scenario.topology), **tables.plain(scenario.topology)},
+        "topology": {"kind": kind_of(scenario.topology), **tables.to_plain(scenario.topology)},
         "protocol": {
             "name": scenario.protocol,
             **({"variant": scenario.variant} if scenario.variant else {}),
-            **options_table(scenario.options, "protocol"),
+            **options_to_values(scenario.options, "protocol"),
         },
-        "links": tables.plain(scenario.links),
+        "links": tables.to_plain(scenario.links),
         "workload": workload,
-        "clocks": tables.plain(scenario.clocks),
+        "clocks": tables.to_plain(scenario.clocks),
         "run": {name: getattr(scenario, name) for name in keys.RUN},
-        **({} if scenario.snapshots is None else {"snapshots": tables.plain(scenario.snapshots)}),
+        **(
+            {} if scenario.snapshots is None else {"snapshots": tables.to_plain(scenario.snapshots)}
+        ),
     }
 
 
-def _topology(values: Any, key: str) -> Topology:
-    given = dict(tables.table(values, key))
+def _read_topology(values: Any, key: str) -> Topology:
+    given = dict(tables.read_table(values, key))
     if "kind" not in given:
-        raise tables.fault(f"{key}.kind", f"is missing; it is one of {', '.join(TOPOLOGIES)}")
-    kind = keys.one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
+        raise tables.make_error(f"{key}.kind", f"missing; choose from {', '.join(TOPOLOGIES)}")
+    kind = keys.make_choice_reader(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
     make: Callable[..., Topology] = TOPOLOGIES[kind]
-    return tables.build(make, given, key, keys.topology_of(kind))
+    return tables.build_dataclass(make, given, key, keys.topology_of(kind))
 
 
-def _protocol_name(name: str, folder: Path) -> str:
+def _resolve_protocol_name(name: str, folder: Path) -> str:
     if is_file_target(name) and (folder / name.rpartition(":")[0]).is_file():
         return str(folder / name)
     return name
 
 
-def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
-    given = tables.table(mapping, "")
+def _read_config(mapping: Mapping[str, Any], folder: Path) -> Scenario:
+    given = tables.read_table(mapping, "")
     tables.check_keys(given, "", keys.TABLES)
     if "topology" not in given:
-        raise tables.fault("topology", f"is missing; its kind is one of {', '.join(TOPOLOGIES)}")
-    protocol = tables.table(given.get("protocol", {}), "protocol")
-    tables.check_keys(protocol, "protocol", keys.PROTOCOL)
-    run = tables.table(given.get("run", {}), "run")
-    if "seed" in run or "seeds" in run:
-        raise tables.fault(
-            "run.seed", "a scenario has no seed: the same one is run with many (--seed)"
+        raise tables.make_error(
+            "topology", f"missing; choose its kind from {', '.join(TOPOLOGIES)}"
         )
+    protocol = tables.read_table(given.get("protocol", {}), "protocol")
+    tables.check_keys(protocol, "protocol", keys.PROTOCOL)
+    run = tables.read_table(given.get("run", {}), "run")
+    if "seed" in run or "seeds" in run:
+        raise tables.make_error("run.seed", "a configuration has no seed; use the option --seed")
     tables.check_keys(run, "run", keys.RUN)
     parts: dict[str, Any] = {
-        "topology": _topology(given["topology"], "topology"),
-        "protocol": _protocol_name(
-            tables.text(protocol.get("name", "idr"), "protocol.name"), folder
+        "topology": _read_topology(given["topology"], "topology"),
+        "protocol": _resolve_protocol_name(
+            tables.read_text(protocol.get("name", "idr"), "protocol.name"), folder
         ),
-        "variant": tables.text(protocol.get("variant", ""), "protocol.variant"),
-        "options": options_from(protocol, "protocol"),
-        "links": tables.build(Links, given.get("links", {}), "links", keys.links_of(folder)),
-        "workload": tables.build(
-            Workload, given.get("workload", {}), "workload", keys.workload_of(folder)
+        "variant": tables.read_text(protocol.get("variant", ""), "protocol.variant"),
+        "options": options_from_values(protocol, "protocol"),
+        "links": tables.build_dataclass(
+            Links, given.get("links", {}), "links", keys.links_of(folder)
         ),
-        "clocks": tables.build(Clocks, given.get("clocks", {}), "clocks", keys.CLOCKS),
-        **{name: tables.number(value, f"run.{name}") for name, value in run.items()},
-        "name": tables.text(given.get("name", ""), "name"),
+        "workload": tables.build_dataclass(
+            Workload, given.get("workload", {}), "workload", keys.make_workload_fields(folder)
+        ),
+        "clocks": tables.build_dataclass(Clocks, given.get("clocks", {}), "clocks", keys.CLOCKS),
+        **{name: tables.read_number(value, f"run.{name}") for name, value in run.items()},
+        "name": tables.read_text(given.get("name", ""), "name"),
     }
     if "snapshots" in given:
-        read = tables.build(SnapshotPlan, given["snapshots"], "snapshots", keys.SNAPSHOTS)
+        read = tables.build_dataclass(SnapshotPlan, given["snapshots"], "snapshots", keys.SNAPSHOTS)
         parts["snapshots"] = read
-    with tables.under(
+    with tables.prefix_errors(
         "run",
         {
             **{name: f"run.{name}" for name in keys.RUN},
@@ -193,38 +196,44 @@ def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
         return Scenario(**parts)
 
 
-def toml_text(values: Mapping[str, Any]) -> str:
-    """Return the text of a mapping of plain values; tables of tables and lists stand inline."""
-    return "\n".join(_lines(values)).strip("\n") + "\n"
+def format_toml(values: Mapping[str, Any]) -> str:
+    """Return the TOML text of plain values. Inner tables and lists are inline."""
+    return "\n".join(_format_lines(values)).strip("\n") + "\n"
 
 
-def _lines(values: Mapping[str, Any]) -> Iterator[str]:
+def _format_lines(values: Mapping[str, Any]) -> Iterator[str]:
     below = {key: value for key, value in values.items() if isinstance(value, Mapping)}
-    yield from (f"{_key(k)} = {_value(v)}" for k, v in values.items() if k not in below)
+    yield from (
+        f"{_format_key(k)} = {_format_value(v)}" for k, v in values.items() if k not in below
+    )
     for name, inner in below.items():
-        yield f"\n[{_key(name)}]"
-        yield from (f"{_key(key)} = {_value(value)}" for key, value in inner.items())
+        yield f"\n[{_format_key(name)}]"
+        yield from (f"{_format_key(key)} = {_format_value(value)}" for key, value in inner.items())
 
 
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _text(name)
+def _format_key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _format_text(name)
 
 
-def _text(value: str) -> str:
-    # JSON escapes what TOML wants escaped, but for DEL.
+def _format_text(value: str) -> str:
+    # JSON escapes all characters that TOML requires, except DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _text(value)
+        return _format_text(value)
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
-    inner = [_value(one) for one in value]
-    if inner and isinstance(value[0], list):  # a matrix: a row a line
+        return (
+            "{ "
+            + ", ".join(f"{_format_key(k)} = {_format_value(v)}" for k, v in value.items())
+            + " }"
+        )
+    inner = [_format_value(one) for one in value]
+    if inner and isinstance(value[0], list):  # a matrix: one row per line
         return "[\n" + "".join(f"  {row},\n" for row in inner) + "]"
     return "[" + ", ".join(inner) + "]"

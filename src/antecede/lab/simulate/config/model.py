@@ -1,7 +1,4 @@
-"""Model of a scenario: everything about a simulated run but its seed.
-
-Times are seconds here and whole microseconds inside the engines.
-"""
+"""Model of a simulation configuration, all but the seed. Times are seconds (engines: us)."""
 
 from __future__ import annotations
 
@@ -16,16 +13,15 @@ from antecede.lab.simulate.delays import LONGEST_S, US, Delay
 from antecede.lab.simulate.topology import Topology
 
 WORKLOADS = ("periodic", "poisson", "random", "replay")
-LONGEST_RUN_S = 1e9
-"""Thirty years: sums of times in microseconds stay within 64 bits."""
-SLOWEST_HZ, FASTEST_HZ = 1 / LONGEST_S, float(US)
-"""Of a peer: a message in the longest interval, and one a microsecond."""
-LEAST_RESYNC_S = 1e-3
+MAX_RUN_S = 1e9  # Thirty years. Sums of times in microseconds stay within 64 bits.
+MIN_RATE_HZ, FASTEST_HZ = 1 / LONGEST_S, float(US)
+"""Limits of a peer's rate: a message per longest interval, and one per microsecond."""
+MIN_RESYNC_S = 1e-3
 
 
 @dataclass(frozen=True)
 class Special:
-    """Channels with delays of their own: from and to a role, "group:N", an address, or "any"."""
+    """Delay of channels from and to a role, "group:N", an address, or "any"."""
 
     source: str
     target: str
@@ -34,10 +30,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Partition:
-    """A span in which `side` (addresses) and the rest cannot reach each other.
-
-    Copies that would cross are `lost`, or leave when it ends.
-    """
+    """A time span in which `side` and the rest are cut off. Copies are `lost` or delayed."""
 
     start_s: float
     end_s: float
@@ -45,24 +38,24 @@ class Partition:
     lost: bool = False
 
     def __post_init__(self) -> None:
-        _check(self, "start_s")
-        if not self.start_s < self.end_s <= LONGEST_RUN_S:
+        _check_range(self, "start_s")
+        if not self.start_s < self.end_s <= MAX_RUN_S:
             raise ScenarioError(
-                f"end_s: {self.end_s} s; it comes after start_s = {self.start_s} s and is at most "
-                f"{LONGEST_RUN_S:g}"
+                f"end_s: {self.end_s} s; expected more than start_s = {self.start_s} s and at most "
+                f"{MAX_RUN_S:g}"
             )
         if not self.side:
-            raise ScenarioError("side: a partition cuts off at least one address")
+            raise ScenarioError("side: empty; expected at least one address")
 
 
 @dataclass(frozen=True)
 class Links:
     """The network. The first matching `special` delay holds, else `delay`.
 
-    `matrix`: one-way delays in seconds between places, square; address a stands at place a modulo
+    `matrix`: one-way delays in seconds between locations, square. Address a is at location a modulo
     its size, and `delay` is added as jitter. `fifo`: channels do not reorder. `loss`, `duplicate`:
-    probabilities of a copy. `service_s`: time that a receiver takes for a copy. `buffer`: copies
-    that it has room for; others are lost (None: no limit).
+    probabilities of a copy, 0 to 1. `service_s`: time that a receiver takes for a copy. `buffer`:
+    size of the receive buffer in copies; others are lost (None: no limit).
     """
 
     delay: Delay = field(default_factory=lambda: Delay(0.05, 0.25))
@@ -78,36 +71,35 @@ class Links:
     def __post_init__(self) -> None:
         for name, value in (("loss", self.loss), ("duplicate", self.duplicate)):
             if not 0 <= value < 1:
-                raise ScenarioError(f"{name}: {value} is no probability below 1")
+                raise ScenarioError(f"{name}: {value}; expected a probability below 1")
         if self.matrix is not None:
             _check_matrix(self.matrix)
-        _check(self, "buffer", 1)
-        _check(self, "service_s", 0, LONGEST_S)
+        _check_range(self, "buffer", 1)
+        _check_range(self, "service_s", 0, LONGEST_S)
 
 
-def _check(of: Any, name: str, least: float = 0, most: float = math.inf) -> None:
-    """Raise ScenarioError for a value that is out of range; None is in range."""
+def _check_range(of: Any, name: str, minimum: float = 0, maximum: float = math.inf) -> None:
     value = getattr(of, name)
-    if value is None or (least <= value <= most and value < math.inf):
+    if value is None or (minimum <= value <= maximum and value < math.inf):
         return
     unit = " s" if name.endswith("_s") else ""
-    limit = f" and at most {most:g}" if most < math.inf else ""
-    raise ScenarioError(f"{name}: {value}{unit}; it is {least} or more{limit}")
+    limit = f" and at most {maximum:g}" if maximum < math.inf else ""
+    raise ScenarioError(f"{name}: {value}{unit}; expected {minimum} or more{limit}")
 
 
 def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
     if not matrix:
-        raise ScenarioError("matrix: it has no rows; leave it out for delays without places")
+        raise ScenarioError("matrix: empty; remove the key for delays without locations")
     for number, row in enumerate(matrix, start=1):
         if len(row) != len(matrix):
             raise ScenarioError(
-                f"matrix: row {number} has {len(row)} delays and there are {len(matrix)} rows: "
+                f"matrix: row {number} has {len(row)} delays, expected {len(matrix)}: "
                 "the matrix must be square"
             )
         for value in row:
             if not 0 <= value <= LONGEST_S:
                 raise ScenarioError(
-                    f"matrix: the delay {value} s in row {number}; it is 0 or more and at most "
+                    f"matrix: delay {value} s in row {number}; expected 0 or more and at most "
                     f"{LONGEST_S:g}"
                 )
 
@@ -116,8 +108,8 @@ def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
 class Clocks:
     """Physical clocks, never further than `accuracy_s` from true time.
 
-    With `drift_ppm` a clock runs fast or slow by up to so many millionths and is set anew every
-    `resync_s`. Its offset is drawn within what drift leaves of the accuracy.
+    `drift_ppm`: largest deviation of a clock's rate, millionths. A drifting clock is set anew every
+    `resync_s`. Its offset is drawn within the accuracy that drift leaves.
     """
 
     accuracy_s: float = 0.0
@@ -125,19 +117,16 @@ class Clocks:
     resync_s: float = 0.0
 
     def __post_init__(self) -> None:
-        _check(self, "accuracy_s", 0, LONGEST_S)
-        _check(self, "drift_ppm")
-        _check(self, "resync_s")
+        _check_range(self, "accuracy_s", 0, LONGEST_S)
+        _check_range(self, "drift_ppm")
+        _check_range(self, "resync_s")
         if self.drift_ppm and not self.resync_s:
-            raise ScenarioError("resync_s: a clock that drifts must be set anew now and then")
-        if self.drift_ppm and self.resync_s < LEAST_RESYNC_S:
-            raise ScenarioError(
-                f"resync_s: {self.resync_s:g} s; a clock is set anew every {LEAST_RESYNC_S:g} s or "
-                "more seldom"
-            )
+            raise ScenarioError("resync_s: missing; a clock with drift_ppm needs it")
+        if self.drift_ppm and self.resync_s < MIN_RESYNC_S:
+            raise ScenarioError(f"resync_s: {self.resync_s:g} s; expected {MIN_RESYNC_S:g} or more")
         if self.drift_ppm * 1e-6 * self.resync_s > self.accuracy_s:
             raise ScenarioError(
-                f"accuracy_s: a drift of {self.drift_ppm} ppm leaves {self.accuracy_s} s within "
+                f"accuracy_s: a drift of {self.drift_ppm} ppm exceeds {self.accuracy_s} s within "
                 f"{self.resync_s} s"
             )
 
@@ -147,12 +136,12 @@ class Workload:
     """Messages of the application.
 
     `kind`: "periodic" (every `interval`, from a random start within its mean), "poisson" (`rate_hz`
-    a peer), "random" (`messages` in all, at random peers and times), "replay" (the events of the
-    trace `path`, its authors the peers). `total_hz`: messages a second of all peers together;
-    periodic intervals and Poisson rates are scaled for it. `silent`: peers that never send, from
-    each role in proportion. `fanout`: addressees of a message, drawn (None: all). `topics`: most
-    topics of a publication, drawn from 1 (Nakayama 2017: k_i, at most xt). `answers`: probability
-    that a message answers one of the last `recent` that its sender has delivered.
+    per peer), "random" (`messages` in total, at random peers and times), "replay" (the events of
+    the trace `path`, with its authors as peers). `total_hz`: messages per second of all peers;
+    periodic intervals and Poisson rates are scaled to it. `silent`: peers that never send, from
+    each role in proportion. `fanout`: random addressees of a message (None: all). `topics`: largest
+    number of topics of a publication, drawn from 1 (Nakayama 2017: k_i, at most xt). `answers`:
+    probability that a message answers one of the last `recent` that its sender has delivered.
     """
 
     kind: str = "periodic"
@@ -169,29 +158,31 @@ class Workload:
 
     def __post_init__(self) -> None:
         if self.kind not in WORKLOADS:
-            raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(WORKLOADS)}")
+            raise ScenarioError(
+                f"kind: unknown workload {self.kind!r}; choose from {', '.join(WORKLOADS)}"
+            )
         if self.kind == "periodic" and self.interval.low_s < 1 / FASTEST_HZ:
             raise ScenarioError(
-                f"interval: low is {self.interval.low_s:g} s; a peer sends one message a "
-                "microsecond at most"
+                f"interval: low is {self.interval.low_s:g} s; expected at least a microsecond"
             )
         for name in ("rate_hz", "total_hz"):
             rate = getattr(self, name)
             if rate is not None and not 0 < rate < math.inf:
-                raise ScenarioError(f"{name}: {rate} a second; it is above 0")
-        if not SLOWEST_HZ <= self.rate_hz <= FASTEST_HZ:
+                raise ScenarioError(f"{name}: {rate} per second; expected more than 0")
+        if not MIN_RATE_HZ <= self.rate_hz <= FASTEST_HZ:
             raise ScenarioError(
-                f"rate_hz: {self.rate_hz:g} a second; it is {SLOWEST_HZ:g} to {FASTEST_HZ:,.0f}"
+                f"rate_hz: {self.rate_hz:g} per second; expected {MIN_RATE_HZ:g} to "
+                f"{FASTEST_HZ:,.0f}"
             )
         least_of = {"messages": 0, "silent": 0, "fanout": 1, "topics": 1, "recent": 1}
         for name, least in least_of.items():
-            _check(self, name, least)
+            _check_range(self, name, least)
         if not 0 <= self.answers <= 1:
-            raise ScenarioError(f"answers: {self.answers} is no probability")
+            raise ScenarioError(f"answers: {self.answers}; expected a probability")
         if self.kind == "random" and self.messages is None:
-            raise ScenarioError("messages: a random workload says how many")
+            raise ScenarioError("messages: missing; a random workload needs it")
         if self.kind == "replay" and self.path is None:
-            raise ScenarioError("path: a replay names the trace")
+            raise ScenarioError("path: missing; a replay needs the path of a trace")
 
 
 @dataclass(frozen=True)
@@ -205,25 +196,29 @@ class SnapshotPlan:
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             names = ", ".join(ALGORITHMS)
-            raise ScenarioError(f"algorithm: {self.algorithm!r} is none of {names}")
+            raise ScenarioError(
+                f"algorithm: unknown algorithm {self.algorithm!r}; choose from {names}"
+            )
         if not self.at_s:
-            raise ScenarioError("at_s: a snapshot begins at one time at least")
+            raise ScenarioError("at_s: empty; expected at least one time")
         for earlier, later in zip((-math.inf, *self.at_s), self.at_s, strict=False):
             if not later >= 0:
-                raise ScenarioError(f"at_s: {later:g} s; it is 0 or more")
+                raise ScenarioError(f"at_s: {later:g} s; expected 0 or more")
             if later <= earlier:
-                raise ScenarioError(f"at_s: {later:g} s behind {earlier:g} s; times ascend")
+                raise ScenarioError(
+                    f"at_s: {later:g} s after {earlier:g} s; expected ascending times"
+                )
         if not self.by or len({*self.by}) < len(self.by):
-            raise ScenarioError("by: one address or more begin it, each named once")
+            raise ScenarioError("by: expected at least one address, without duplicates")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run but for its seed; hashable except for `options`. Raises ScenarioError.
+    """Configuration of a run except for its seed. Raises ConfigError.
 
-    `protocol` is a name of the registry, `variant` one of its variants. Messages are sent until
-    `duration_s`; then what is under way arrives. Figures count from `warm_s`; storage is sampled
-    every `sample_s`.
+    Hashable except for `options`. `protocol` is a name of the registry, `variant` one of its
+    variants. Messages are sent until `duration_s`; then copies in flight arrive. Metrics count from
+    `warm_s`. Storage is sampled every `sample_s`.
     """
 
     topology: Topology
@@ -240,39 +235,39 @@ class Scenario:
     snapshots: SnapshotPlan | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.duration_s <= LONGEST_RUN_S:
+        if not 0 < self.duration_s <= MAX_RUN_S:
             raise ScenarioError(
-                f"duration_s: {self.duration_s} s; it is above 0 and at most {LONGEST_RUN_S:g}"
+                f"duration_s: {self.duration_s} s; expected more than 0 and at most {MAX_RUN_S:g}"
             )
         if not 0 <= self.warm_s < self.duration_s:
             raise ScenarioError(
-                f"warm_s: {self.warm_s} s; it lies before the end at {self.duration_s} s"
+                f"warm_s: {self.warm_s} s; expected 0 or more and less than duration_s = "
+                f"{self.duration_s} s"
             )
         if not 0 < self.sample_s < math.inf:
-            raise ScenarioError(f"sample_s: {self.sample_s} s; it is above 0")
+            raise ScenarioError(f"sample_s: {self.sample_s} s; expected more than 0")
         if self.workload.silent >= len(self.topology.senders()):
             raise ScenarioError(
                 f"silent: {self.workload.silent} of {len(self.topology.senders())} peers; "
-                "one must send"
+                "at least one must send"
             )
         _check_total(self.workload, len(self.topology.senders()) - self.workload.silent)
         if self.snapshots is not None and self.snapshots.at_s[-1] >= self.duration_s:
             raise ScenarioError(
-                f"at_s: a snapshot at {self.snapshots.at_s[-1]:g} s; nothing is sent after "
+                f"at_s: snapshot at {self.snapshots.at_s[-1]:g} s; expected less than duration_s = "
                 f"{self.duration_s:g} s"
             )
 
 
 def _check_total(workload: Workload, senders: int) -> None:
-    """Check what `total_hz` makes of each peer's rate or intervals."""
     if workload.total_hz is None:
         return
     each_hz = workload.total_hz / senders
-    least, most = SLOWEST_HZ, FASTEST_HZ
-    if workload.kind == "periodic":  # the longest interval must be possible when it is scaled
+    least, most = MIN_RATE_HZ, FASTEST_HZ
+    if workload.kind == "periodic":  # the scaled longest interval must be allowed
         least *= workload.interval.high_s / workload.interval.mean_s
     if not least <= each_hz <= most:
         raise ScenarioError(
-            f"total_hz: {workload.total_hz:g} a second of {senders:,} peers; with these it is "
+            f"total_hz: {workload.total_hz:g} per second of {senders:,} peers; expected "
             f"{least * senders:.3g} to {most * senders:.3g}"
         )

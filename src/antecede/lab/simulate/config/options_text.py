@@ -1,7 +1,7 @@
 """Options of a protocol as plain values: `[protocol.options]` and `protocol.without`.
 
-TOML has no None: `without` names the options that are None. Lists are read as tuples, tables as
-dicts, `bounds` as a table of `Bounds` with members as numbers.
+TOML has no None: `without` lists the options that are None. Lists become tuples, and `bounds` a
+table of `Bounds` with members as numbers.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _BOUNDS = ("accuracy_s", "least_s", "most_s", "clocks", "channels")
 _CHANNEL = ("from", "to", "least_s", "most_s")
 
 
-def options_table(options: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return `options` and `without` as plain values; raises ScenarioError for what has none."""
+def options_to_values(options: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return `options` and `without` as plain values. Raises ConfigError for other values."""
     given = {
-        name: _plain(value, f"{key}.options.{name}")
+        name: _to_plain(value, f"{key}.options.{name}")
         for name, value in options.items()
         if value is not None
     }
@@ -28,44 +28,50 @@ def options_table(options: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {**({"options": given} if given else {}), **({"without": without} if without else {})}
 
 
-def options_from(protocol: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the options of the table `protocol`. Raises ScenarioError."""
-    given = tables.table(protocol.get("options", {}), f"{key}.options")
-    without = tables.listed(tables.text)(protocol.get("without", []), f"{key}.without")
+def options_from_values(protocol: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the options of the table `protocol`. Raises ConfigError."""
+    given = tables.read_table(protocol.get("options", {}), f"{key}.options")
+    without = tables.make_list_reader(tables.read_text)(
+        protocol.get("without", []), f"{key}.without"
+    )
     for name in without:
         if name in given:
-            raise tables.fault(f"{key}.without", f"{name} has a value in {key}.options")
-    found = {name: _value(value, f"{key}.options.{name}", name) for name, value in given.items()}
+            raise tables.make_error(
+                f"{key}.without", f"{name} also has a value in {key}.options; remove one"
+            )
+    found = {
+        name: _read_value(value, f"{key}.options.{name}", name) for name, value in given.items()
+    }
     return {**found, **dict.fromkeys(without)}
 
 
-def _plain(value: Any, key: str) -> Any:
+def _to_plain(value: Any, key: str) -> Any:
     if isinstance(value, Bounds):
-        return _bounds_table(value)
+        return _bounds_to_values(value)
     if isinstance(value, list | tuple):
-        return [_plain(one, key) for one in value]
+        return [_to_plain(one, key) for one in value]
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
-        return {name: _plain(one, f"{key}.{name}") for name, one in value.items()}
+        return {name: _to_plain(one, f"{key}.{name}") for name, one in value.items()}
     if isinstance(value, bool | int | float | str):
         return value
-    raise tables.fault(key, f"a {type(value).__name__} can not be written as plain values")
+    raise tables.make_error(key, f"unsupported type {type(value).__name__}; expected plain values")
 
 
-def _value(value: Any, key: str, name: str) -> Any:
+def _read_value(value: Any, key: str, name: str) -> Any:
     if name == "bounds":
-        return _bounds(value, key)
+        return _read_bounds(value, key)
     if isinstance(value, list | tuple):
-        return tuple(_value(one, key, "") for one in value)
+        return tuple(_read_value(one, key, "") for one in value)
     if isinstance(value, Mapping):
-        return {one: _value(item, f"{key}.{one}", "") for one, item in value.items()}
+        return {one: _read_value(item, f"{key}.{one}", "") for one, item in value.items()}
     if isinstance(value, float):
-        return tables.number(value, key)
+        return tables.read_number(value, key)
     if isinstance(value, bool | int | str):
         return value
-    raise tables.fault(key, f"{value!r} is no value of an option")
+    raise tables.make_error(key, f"invalid value {value!r} of an option")
 
 
-def _bounds_table(bounds: Bounds[int]) -> dict[str, Any]:
+def _bounds_to_values(bounds: Bounds[int]) -> dict[str, Any]:
     return {
         "accuracy_s": bounds.accuracy_s,
         "least_s": bounds.least_s,
@@ -78,30 +84,36 @@ def _bounds_table(bounds: Bounds[int]) -> dict[str, Any]:
     }
 
 
-def _bounds(value: Any, key: str) -> Bounds[int]:
-    given = tables.table(value, key)
+def _read_bounds(value: Any, key: str) -> Bounds[int]:
+    given = tables.read_table(value, key)
     tables.check_keys(given, key, _BOUNDS)
     plain: dict[str, Any] = {
-        name: tables.number(given[name], f"{key}.{name}") for name in _BOUNDS[:3] if name in given
+        name: tables.read_number(given[name], f"{key}.{name}")
+        for name in _BOUNDS[:3]
+        if name in given
     }
     clocks: dict[int, float] = {}
-    for member, accuracy in tables.table(given.get("clocks", {}), f"{key}.clocks").items():
+    for member, accuracy in tables.read_table(given.get("clocks", {}), f"{key}.clocks").items():
         if not member.isdecimal():
-            raise tables.fault(f"{key}.clocks.{member}", "a clock is named by its member's number")
-        clocks[int(member)] = tables.number(accuracy, f"{key}.clocks.{member}")
-    channels = dict(tables.listed(_channel)(given.get("channels", []), f"{key}.channels"))
+            raise tables.make_error(
+                f"{key}.clocks.{member}", "invalid clock; expected the number of a member"
+            )
+        clocks[int(member)] = tables.read_number(accuracy, f"{key}.clocks.{member}")
+    channels = dict(
+        tables.make_list_reader(_read_channel)(given.get("channels", []), f"{key}.channels")
+    )
     try:
         return Bounds(**plain, clocks=clocks, channels=channels)
     except LocalError as error:
-        raise tables.fault(key, str(error)) from error
+        raise tables.make_error(key, str(error)) from error
 
 
-def _channel(value: Any, key: str) -> tuple[tuple[int, int], tuple[float, float]]:
-    given = tables.table(value, key)
+def _read_channel(value: Any, key: str) -> tuple[tuple[int, int], tuple[float, float]]:
+    given = tables.read_table(value, key)
     tables.check_keys(given, key, _CHANNEL)
     for name in _CHANNEL:
         if name not in given:
-            raise tables.fault(f"{key}.{name}", "is missing")
-    source, target = (tables.whole(given[name], f"{key}.{name}") for name in _CHANNEL[:2])
-    least_s, most_s = (tables.number(given[name], f"{key}.{name}") for name in _CHANNEL[2:])
+            raise tables.make_error(f"{key}.{name}", "missing")
+    source, target = (tables.read_integer(given[name], f"{key}.{name}") for name in _CHANNEL[:2])
+    least_s, most_s = (tables.read_number(given[name], f"{key}.{name}") for name in _CHANNEL[2:])
     return (source, target), (least_s, most_s)

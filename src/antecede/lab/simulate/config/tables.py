@@ -1,7 +1,7 @@
-"""Readers of a file's tables into dataclasses; errors name the dotted key.
+"""Readers of a file's tables into dataclasses. Errors contain the dotted key.
 
-`Fields` has a reader for each key of a table. The dataclasses check ranges in messages that begin
-with the attribute's name, which the dotted key replaces.
+`Fields` has a reader for each key of a table. Range checks of the dataclasses raise messages that
+begin with the attribute's name, which the dotted key replaces.
 """
 
 from __future__ import annotations
@@ -16,124 +16,135 @@ from typing import Any, TypeVar
 from antecede.errors import ScenarioError
 
 Made = TypeVar("Made")
-Read = Callable[[Any, str], Any]
-"""Value and dotted key -> what the dataclass takes. Raises ScenarioError."""
+Reader = Callable[[Any, str], Any]
+"""Value and dotted key -> value for the dataclass. Raises ConfigError."""
 
 
-Fields = Mapping[str, Read]  # key of a table -> reader of its value
-KEYS = {"source": "from", "target": "to"}
-"""Attributes whose keys have other names: `from` is a word of Python."""
-LARGEST = 2**53  # whole numbers beyond are no longer exact as a float
+Fields = Mapping[str, Reader]  # key of a table -> reader of its value
+ATTRIBUTE_KEYS = {"source": "from", "target": "to"}
+"""Attributes with other key names, since `from` is a Python keyword."""
+MAX_INTEGER = 2**53  # Larger integers are not exact as a float
 
 
-def fault(key: str, what: str) -> ScenarioError:
-    """Return the error that says what is wrong at a dotted key."""
+def make_error(key: str, what: str) -> ScenarioError:
+    """Return an error for a dotted key."""
     return ScenarioError(f"{key}: {what}")
 
 
-def build(make: Callable[..., Made], values: Any, key: str, fields: Fields) -> Made:
-    """Return the dataclass that a table describes. Raises ScenarioError with the dotted key."""
-    given = table(values, key)
+def build_dataclass(make: Callable[..., Made], values: Any, key: str, fields: Fields) -> Made:
+    """Return the dataclass that a table describes. Raises ConfigError with the dotted key."""
+    given = read_table(values, key)
     check_keys(given, key, fields)
-    attributes = {KEYS.get(one.name, one.name): one for one in dataclasses.fields(make)}  # type: ignore[arg-type]
-    for name, one in attributes.items():
-        needed = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+    attributes = {
+        ATTRIBUTE_KEYS.get(field.name, field.name): field
+        for field in dataclasses.fields(make)  # type: ignore[arg-type]
+    }
+    for name, field in attributes.items():
+        needed = (
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        )
         if needed and name not in given:
-            raise fault(f"{key}.{name}", "is missing")
+            raise make_error(f"{key}.{name}", "missing")
     read = {name: fields[name](value, f"{key}.{name}") for name, value in given.items()}
-    with under(key, {one.name: f"{key}.{name}" for name, one in attributes.items()}):
+    with prefix_errors(key, {field.name: f"{key}.{name}" for name, field in attributes.items()}):
         return make(**{attributes[name].name: value for name, value in read.items()})
 
 
 @contextmanager
-def under(key: str, names: Mapping[str, str]) -> Iterator[None]:
-    """Put the dotted key in front of an error; `names`: attribute -> its dotted key."""
+def prefix_errors(key: str, names: Mapping[str, str]) -> Iterator[None]:
+    """Put the dotted key in front of an error. `names`: attribute -> its dotted key."""
     try:
         yield
     except ScenarioError as error:
         head, colon, rest = error.message.partition(": ")
         if colon and head in names:
-            raise fault(names[head], rest) from error
-        raise fault(key, error.message) from error
+            raise make_error(names[head], rest) from error
+        raise make_error(key, error.message) from error
 
 
-def plain(value: Any) -> Any:
-    """Return what a dataclass is as a table, what is None left out, and a tuple as a list."""
+def to_plain(value: Any) -> Any:
+    """Return a dataclass as a table, without None values and with tuples as lists."""
     if dataclasses.is_dataclass(value):
-        found = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-        return {KEYS.get(name, name): plain(one) for name, one in found.items() if one is not None}
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+        found = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {
+            ATTRIBUTE_KEYS.get(name, name): to_plain(one)
+            for name, one in found.items()
+            if one is not None
+        }
+    return [to_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def check_keys(given: Collection[str], key: str, allowed: Collection[str]) -> None:
-    """Raise ScenarioError for a key that is not allowed."""
+    """Raise ConfigError for an unknown key."""
     for name in given:
         if name not in allowed:
             dotted = f"{key}.{name}" if key else name
             kind = "key" if key else "table"
-            raise fault(dotted, f"no such {kind}; {choices(name, allowed)}")
+            raise make_error(dotted, f"unknown {kind}; {choices(name, allowed)}")
 
 
 def choices(name: str, allowed: Collection[str]) -> str:
-    """Return what there is, the nearest to a wrong name first."""
+    """Return a text with the nearest name and all allowed names."""
     near = difflib.get_close_matches(name, list(allowed), n=1, cutoff=0.6)
-    listed = f"there are {', '.join(allowed)}" if allowed else "there are none"
+    listed = f"choose from {', '.join(allowed)}" if allowed else "there are none"
     return f"did you mean {near[0]}? {listed}" if near else listed
 
 
-def wrong(value: Any, key: str, wanted: str) -> ScenarioError:
+def make_type_error(value: Any, key: str, expected: str) -> ScenarioError:
     """Return the error for a value of another type."""
     shown = repr(value)
-    return fault(key, f"{shown if len(shown) <= 60 else shown[:57] + '...'} is not {wanted}")
+    return make_error(
+        key, f"{shown if len(shown) <= 60 else shown[:57] + '...'}; expected {expected}"
+    )
 
 
-def table(value: Any, key: str) -> Mapping[str, Any]:
+def read_table(value: Any, key: str) -> Mapping[str, Any]:
     """Read a table."""
     if not isinstance(value, Mapping):
-        raise wrong(value, key, "a table" if key else "a file of tables")
+        raise make_type_error(value, key, "a table" if key else "a file with tables")
     return value
 
 
-def text(value: Any, key: str) -> str:
+def read_text(value: Any, key: str) -> str:
     """Read a text."""
     if not isinstance(value, str):
-        raise wrong(value, key, "a text in quotes")
+        raise make_type_error(value, key, "a string in quotes")
     return value
 
 
-def flag(value: Any, key: str) -> bool:
+def read_flag(value: Any, key: str) -> bool:
     """Read true or false."""
     if not isinstance(value, bool):
-        raise wrong(value, key, "true or false")
+        raise make_type_error(value, key, "true or false")
     return value
 
 
-def whole(value: Any, key: str) -> int:
+def read_integer(value: Any, key: str) -> int:
     """Read a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise wrong(value, key, "a whole number")
-    if abs(value) > LARGEST:
-        raise wrong(value, key, f"a number up to {LARGEST:,}")
+        raise make_type_error(value, key, "an integer")
+    if abs(value) > MAX_INTEGER:
+        raise make_type_error(value, key, f"a number up to {MAX_INTEGER:,}")
     return value
 
 
-def number(value: Any, key: str) -> float:
+def read_number(value: Any, key: str) -> float:
     """Read a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong(value, key, "a number")
+        raise make_type_error(value, key, "a number")
     if isinstance(value, int):
-        return float(whole(value, key))
+        return float(read_integer(value, key))
     if not math.isfinite(value):
-        raise wrong(value, key, "a finite number")
+        raise make_type_error(value, key, "a finite number")
     return value
 
 
-def listed(read: Read) -> Read:
-    """Return the reader of a list of what `read` reads; it gives a tuple."""
+def make_list_reader(read: Reader) -> Reader:
+    """Return the reader of a list of values. It returns a tuple."""
 
     def all_of(value: Any, key: str) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise wrong(value, key, "a list in brackets")
+            raise make_type_error(value, key, "a list in brackets")
         return tuple(read(one, f"{key}[{number}]") for number, one in enumerate(value, start=1))
 
     return all_of

@@ -1,10 +1,10 @@
-"""Keys of a scenario file that have no effect on its run, with the reason.
+"""Keys of a configuration file without effect on its run, with the reason.
 
-A file for one run is refused for such a key (`config.file.check_used`). A sweep leaves the key out
-where a setting has no use for it, and reports that (`config.values.scenario_using`).
+Such a key is an error in a file for one run (`config.file.check_keys_used`). A sweep omits the key
+for settings without a use for it, and reports that (`config.values.config_with_settings`).
 
-A partition after the end of the run is unused only if nothing can be sent later: not where members
-recover what is lost, order in total, or forward.
+A partition after the end of the run has an effect only if a message can be sent later: members
+recover lost messages, use total order, or forward.
 """
 
 from __future__ import annotations
@@ -20,66 +20,68 @@ from antecede.errors import InputError
 from antecede.lab.check import is_file_target, load_class
 from antecede.lab.simulate.config.model import Scenario
 
-_RATES = {
+_RATE_TEXTS = {
     "periodic": "it sends by interval or total_hz",
     "poisson": "it sends by rate_hz or total_hz",
-    "random": "it sends so many messages until run.duration_s",
-    "replay": "it sends when the trace did",
+    "random": "it sends that number until run.duration_s",
+    "replay": "it sends at the times of the trace",
 }
 
 
-def unused_keys(scenario: Scenario) -> Mapping[str, str]:
-    """Return the workload's keys that mean nothing in it, and what holds instead."""
+def find_unused_workload_keys(scenario: Scenario) -> Mapping[str, str]:
+    """Return the workload's keys without effect, with the reason."""
     load = scenario.workload
     kind = load.kind
     says = {
-        "interval": ("periodic", f"has no interval; {_RATES[kind]}"),
-        "rate_hz": ("poisson", f"has no rate of a peer; {_RATES[kind]}"),
-        "total_hz": ("periodic poisson", f"has no rate; {_RATES[kind]}"),
-        "messages": ("random", f"has no number of messages; {_RATES[kind]}, until run.duration_s"),
+        "interval": ("periodic", f"has no interval; {_RATE_TEXTS[kind]}"),
+        "rate_hz": ("poisson", f"has no rate of a peer; {_RATE_TEXTS[kind]}"),
+        "total_hz": ("periodic poisson", f"has no rate; {_RATE_TEXTS[kind]}"),
+        "messages": (
+            "random",
+            f"has no number of messages; {_RATE_TEXTS[kind]}, until run.duration_s",
+        ),
         "path": ("replay", "reads no trace"),
-        "answers": ("periodic poisson random", "answers as the trace does"),
-        "recent": ("periodic poisson random", "answers as the trace does"),
+        "answers": ("periodic poisson random", "takes answers from the trace"),
+        "recent": ("periodic poisson random", "takes answers from the trace"),
     }
     found = {name: what for name, (kinds, what) in says.items() if kind not in kinds.split()}
     if not load.answers:
-        found.setdefault("recent", "without answers looks at no recent messages")
+        found.setdefault("recent", "without answers uses no recent messages")
     if load.total_hz is not None:
         found.setdefault("rate_hz", "with total_hz has no rate of a peer")
     return found
 
 
-def idle_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
-    """Return the keys of these values that the run does not use (options: `idle_options`)."""
+def find_unused_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
+    """Return the keys of these values without effect (options: `find_unused_options`)."""
     workload, links, clocks = (values.get(one, {}) for one in ("workload", "links", "clocks"))
     kind = scenario.workload.kind
-    unused = unused_keys(scenario)
+    unused = find_unused_workload_keys(scenario)
     found = {
         f"workload.{name}": f"a {kind} workload {unused[name]}"
         for name in workload
         if name in unused
     }
     if "buffer" in links and not scenario.links.service_s:
-        found["links.buffer"] = "a receiver that takes no time for a copy (service_s) has room"
+        found["links.buffer"] = (
+            "no effect without service_s: a receiver without service time never fills it"
+        )
     if clocks.get("resync_s") and not scenario.clocks.drift_ppm:
-        found["clocks.resync_s"] = "clocks that do not drift (drift_ppm) are never set anew"
-    if "partitions" in links and not _sends_later(scenario):
-        found |= dict(_late(scenario))
+        found["clocks.resync_s"] = "no effect without drift_ppm: only drifting clocks are set anew"
+    if "partitions" in links and not _can_send_later(scenario):
+        found |= dict(_find_late_partitions(scenario))
     return found
 
 
-def idle_options(scenario: Scenario) -> dict[str, str]:
-    """Return the options that the protocol does not have, or that do nothing, and why.
-
-    None of a protocol that cannot be loaded: the run reports that.
-    """
-    found = _loaded(scenario)
+def find_unused_options(scenario: Scenario) -> dict[str, str]:
+    """Return unknown and unused options, with the reason; none if the protocol fails to load."""
+    found = _load_protocol(scenario)
     if found is None:
         return {}
     made, variant = found
     known = options_of(made)
     lacking = {
-        name: f"{scenario.protocol} has no such option"
+        name: f"unknown option of {scenario.protocol}"
         for name in scenario.options
         if name not in known
     }
@@ -92,12 +94,11 @@ def idle_options(scenario: Scenario) -> dict[str, str]:
     return lacking | without
 
 
-def _loaded(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
-    """Return what makes members, and the options of the variant."""
+def _load_protocol(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
     if is_file_target(scenario.protocol):
         try:
             file = Path(scenario.protocol.rpartition(":")[0])
-            return _own(scenario.protocol, file.stat().st_mtime_ns), {}
+            return _load_user_class(scenario.protocol, file.stat().st_mtime_ns), {}
         except (OSError, InputError):
             return None
     found = ENTRIES.get(scenario.protocol)
@@ -107,18 +108,18 @@ def _loaded(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
 
 
 @lru_cache(maxsize=16)
-def _own(target: str, changed_ns: int) -> type[Protocol]:
-    del changed_ns  # part of the key: a sweep asks once a setting
+def _load_user_class(target: str, changed_ns: int) -> type[Protocol]:
+    del changed_ns  # part of the cache key: a sweep calls this for each setting
     return load_class(target)
 
 
-def without_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return plain values of a scenario without these keys, as the functions here name them."""
+def remove_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return plain values of a configuration without these keys."""
     gone = set(keys)
-    found = {name: _table(name, one, gone) for name, one in values.items()}
+    found = {name: _remove_from_table(name, one, gone) for name, one in values.items()}
     protocol = found.get("protocol")
     if isinstance(protocol, Mapping):
-        left = {"options": _table("protocol.options", protocol.get("options"), gone)}
+        left = {"options": _remove_from_table("protocol.options", protocol.get("options"), gone)}
         names = protocol.get("without", ())
         left["without"] = [one for one in names if f"protocol.options.{one}" not in gone]
         found["protocol"] = {
@@ -128,34 +129,33 @@ def without_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, An
     links = found.get("links")
     if isinstance(links, Mapping) and "partitions" in links:
         numbered = enumerate(links["partitions"], start=1)
-        cuts = [one for at, one in numbered if _partition(at) not in gone]
+        cuts = [one for at, one in numbered if _make_partition_key(at) not in gone]
         found["links"] = {**links, "partitions": cuts}
     return found
 
 
-def _table(key: str, table: Any, gone: set[str]) -> Any:
+def _remove_from_table(key: str, table: Any, removed: set[str]) -> Any:
     if not isinstance(table, Mapping):
         return table
-    return {name: value for name, value in table.items() if f"{key}.{name}" not in gone}
+    return {name: value for name, value in table.items() if f"{key}.{name}" not in removed}
 
 
-def _partition(number: int) -> str:
+def _make_partition_key(number: int) -> str:
     return f"links.partitions[{number}]"
 
 
-def _late(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _find_late_partitions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     end_s = scenario.duration_s
     for number, one in enumerate(scenario.links.partitions, start=1):
         if one.start_s >= end_s:
             why = (
-                f"begins after {one.start_s:g} s, and nothing is sent after run.duration_s = "
+                f"starts at {one.start_s:g} s, after the last send before run.duration_s = "
                 f"{end_s:g} s"
             )
-            yield _partition(number), why
+            yield _make_partition_key(number), why
 
 
-def _sends_later(scenario: Scenario) -> bool:
-    """Tell whether anything may be sent after the last message of the workload."""
+def _can_send_later(scenario: Scenario) -> bool:
     found = ENTRIES.get(scenario.protocol)
     if is_file_target(scenario.protocol) or scenario.workload.kind == "replay" or found is None:
         return True
@@ -165,6 +165,6 @@ def _sends_later(scenario: Scenario) -> bool:
     options = {**found.options(scenario.variant), **scenario.options}
     member = made(0, (0, 1), **with_trial(made, (0, 1), options))
     if member.guarantee.relation is Relation.TOTAL:
-        return True  # places or acknowledgements follow what arrives
+        return True  # sequence numbers or acknowledgements follow arrivals
     spans = (getattr(member, name, None) for name in ("heartbeat_ns", "retry_ns"))
     return member.wants_ticks and any(span is not None for span in spans)

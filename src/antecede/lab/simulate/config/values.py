@@ -1,13 +1,13 @@
-"""Values of a scenario set by their dotted keys, for sweeps over a scenario file.
+"""Values of a configuration set by dotted keys, for sweeps over a configuration file.
 
     values = read_values("run.toml")
     for r in range(5, 31):
         setting = {"options.r": r, "members": 30}
-        scenario, unused = scenario_using(values, setting, "run.toml")
+        config, unused = config_with_settings(values, setting, "run.toml")
 
-Keys are those of scenario files (docs/simulate.md), "TABLE.KEY" and deeper. Short names:
+Keys are those of configuration files (docs/simulate.md), "TABLE.KEY" and deeper. Short names:
 
-    options.X    protocol.options.X; the value None puts X into protocol.without
+    options.X    protocol.options.X; the value None adds X to protocol.without
     members      topology.peers of a mesh
     protocol     protocol.name and protocol.variant, as "NAME" or "NAME/VARIANT"
 """
@@ -22,86 +22,88 @@ from typing import Any
 from antecede.errors import ScenarioError
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate.config import keys
-from antecede.lab.simulate.config.file import check_used, read_values, scenario_from
+from antecede.lab.simulate.config.file import check_keys_used, read_values, scenario_from
 from antecede.lab.simulate.config.keys import WORKLOAD as WORKLOAD_KEYS
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.config.tables import check_keys, fault, table
-from antecede.lab.simulate.config.unused_keys import idle_keys, idle_options, without_keys
+from antecede.lab.simulate.config.tables import check_keys, make_error, read_table
+from antecede.lab.simulate.config.unused_keys import (
+    find_unused_keys,
+    find_unused_options,
+    remove_keys,
+)
 from antecede.lab.simulate.topology import TOPOLOGIES
 
-__all__ = ["read_values", "scenario_using"]
+__all__ = ["config_with_settings", "read_values"]
 
 
-def _with_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Return a copy of a scenario's plain values with one of them set. Raises ScenarioError."""
+def _set_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     values = copy.deepcopy(dict(of))
     if key == "protocol":
-        return _with_protocol(values, value)
-    steps = _steps(values, key)
+        return _set_protocol(values, value)
+    steps = _resolve_key(values, key)
     _check_key(values, key, steps)
     if steps[:2] == ["protocol", "options"] and len(steps) == 3:
         _set_option(values, steps[2], value)
         return values
     if value is None:
-        raise fault(key, "no value; only options of a protocol can be None")
+        raise make_error(key, "None is only allowed for options of a protocol")
     here = values
     for at, step in enumerate(steps[:-1], start=1):
-        here[step] = dict(table(here.get(step, {}), ".".join(steps[:at])))
+        here[step] = dict(read_table(here.get(step, {}), ".".join(steps[:at])))
         here = here[step]
     here[steps[-1]] = value
     return values
 
 
-def scenario_using(
-    of: Mapping[str, Any], given: Mapping[str, Any], path: str | None = None
+def config_with_settings(
+    of: Mapping[str, Any], settings: Mapping[str, Any], path: str | None = None
 ) -> tuple[Scenario, dict[str, str]]:
-    """Return the scenario with the values of `given` set, and the unused keys that it leaves out.
+    """Return the configuration with settings applied, and the keys that it omits with the reasons.
 
-    Those are keys of `of` that the run would not use, with the reason. `path` is the scenario file:
-    errors name it, and named files may stand beside it. Raises ScenarioError with the dotted key
-    for an unknown key, a given one that the run would not use, and a value that does not fit.
+    Omitted keys have no effect on the run. `path` is the configuration file, for errors and
+    relative paths. Raises ConfigError with the dotted key for an unknown key, a setting without
+    effect, and an invalid value.
     """
     values = dict(of)
     try:
-        for key, value in given.items():
-            values = _with_value(values, key, value)
+        for key, value in settings.items():
+            values = _set_value(values, key, value)
     except ScenarioError as error:
         raise ScenarioError(error.message, path=path) from error
-    asked = {".".join(_steps(values, key)) for key in given}
-    loose = scenario_from(values, path, fitting=False)
-    options = {f"protocol.options.{name}": why for name, why in idle_options(loose).items()}
-    left = _not_asked(options, asked)
-    values = without_keys(values, left)
+    asked = {".".join(_resolve_key(values, key)) for key in settings}
+    loose = scenario_from(values, path, check_protocol=False)
+    options = {f"protocol.options.{name}": why for name, why in find_unused_options(loose).items()}
+    left = _drop_requested(options, asked)
+    values = remove_keys(values, left)
     loose = scenario_from(values, path)
-    more = _not_asked(idle_keys(values, loose), asked)
-    values = without_keys(values, more)
+    more = _drop_requested(find_unused_keys(values, loose), asked)
+    values = remove_keys(values, more)
     scenario = scenario_from(values, path)
-    check_used(values, scenario, path)
+    check_keys_used(values, scenario, path)
     return scenario, left | more
 
 
-def _not_asked(idle: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
-    return {key: why for key, why in idle.items() if key.partition("[")[0] not in asked}
+def _drop_requested(unused: Mapping[str, str], requested: Collection[str]) -> dict[str, str]:
+    return {key: why for key, why in unused.items() if key.partition("[")[0] not in requested}
 
 
-def _with_protocol(values: dict[str, Any], value: Any) -> dict[str, Any]:
+def _set_protocol(values: dict[str, Any], value: Any) -> dict[str, Any]:
     if not isinstance(value, str) or not value:
-        raise fault("protocol", f'{value!r}; write "NAME", "NAME/VARIANT" or "FILE.py:CLASS"')
+        raise make_error("protocol", f'{value!r}; write "NAME", "NAME/VARIANT" or "FILE.py:CLASS"')
     own = is_file_target(value)
     name, _, variant = (value, "", "") if own else value.partition("/")
-    protocol = dict(table(values.get("protocol", {}), "protocol"))
+    protocol = dict(read_table(values.get("protocol", {}), "protocol"))
     protocol.pop("variant", None)
     values["protocol"] = {**protocol, "name": name, **({"variant": variant} if variant else {})}
     return values
 
 
-def _steps(values: Mapping[str, Any], key: str) -> list[str]:
-    """Return the tables and the key that a dotted key or short name means."""
+def _resolve_key(values: Mapping[str, Any], key: str) -> list[str]:
     if key == "members":
-        kind = table(values.get("topology", {}), "topology").get("kind")
+        kind = read_table(values.get("topology", {}), "topology").get("kind")
         if kind != "mesh":
             sizes = " and ".join(f"topology.{name}" for name in _TOPOLOGY_SIZES.get(str(kind), ()))
-            raise fault("members", f"of a mesh; set {sizes or 'topology.peers'} here")
+            raise make_error("members", f"only for a mesh; set {sizes or 'topology.peers'}")
         return ["topology", "peers"]
     if key.startswith("options."):
         return ["protocol", *key.split(".")]
@@ -112,12 +114,11 @@ _TOPOLOGY_SIZES = {"hierarchy": ("groups", "external"), "pubsub": ("subgroups",)
 
 
 def _check_key(values: Mapping[str, Any], key: str, steps: list[str]) -> None:
-    """Raise ScenarioError for a key that there is not."""
     check_keys(steps[:1], "", keys.TABLES)
     if steps == ["name"]:
         return
     if len(steps) < 2:
-        raise fault(key, f"is a table; write {key}.KEY")
+        raise make_error(key, f"this is a table; write {key}.KEY")
     known = {
         "topology": ("kind",),
         "protocol": keys.PROTOCOL,
@@ -128,14 +129,14 @@ def _check_key(values: Mapping[str, Any], key: str, steps: list[str]) -> None:
         "snapshots": tuple(keys.SNAPSHOTS),
     }.get(steps[0], ())
     if steps[0] == "topology":
-        kind = table(values.get("topology", {}), "topology").get("kind")
+        kind = read_table(values.get("topology", {}), "topology").get("kind")
         known += tuple(keys.topology_of(str(kind))) if kind in TOPOLOGIES else ()
     check_keys(steps[1:2], steps[0], known)
 
 
 def _set_option(values: dict[str, Any], name: str, value: Any) -> None:
-    protocol = dict(table(values.get("protocol", {}), "protocol"))
-    options = dict(table(protocol.get("options", {}), "protocol.options"))
+    protocol = dict(read_table(values.get("protocol", {}), "protocol"))
+    options = dict(read_table(protocol.get("options", {}), "protocol.options"))
     without = [one for one in protocol.get("without", ()) if one != name]
     options.pop(name, None)
     if value is None:

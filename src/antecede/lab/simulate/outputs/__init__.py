@@ -1,4 +1,4 @@
-"""Results of a run: figures, violations, needless waits, traces."""
+"""Outputs of a run: metrics, violations, needless holds, traces."""
 
 from typing import TYPE_CHECKING
 

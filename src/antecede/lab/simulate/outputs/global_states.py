@@ -1,12 +1,12 @@
-"""Global states recorded during a run, judged by the oracle.
+"""Recorder of global states of a run, which the oracle checks.
 
-Every member with an application has an end of a snapshot algorithm below its protocol. A message
-counts as sent when the application sends it, as received when its first copy arrives. Markers
-travel the network like notes. A recorded local state is a number of the member's rows in the run's
-trace, including the row of the recording. Causality is that of the application's messages.
+Every member with an application runs a snapshot algorithm below its protocol. A message counts as
+sent when the application sends it, and as received when its first copy arrives. Markers travel like
+control messages. A recorded local state is a number of the member's rows in the run's trace,
+including the row of the recording. Causality is that of the application's messages.
 
-`antecede.core.oracle.cuts` judges from rows alone. A message that arrives nowhere is under way in
-no state. Collecting the parts of a snapshot is not simulated.
+`antecede.core.oracle.cuts` checks rows alone. A message that never arrives is in flight in no
+state. Collecting the parts of a snapshot is not simulated.
 """
 
 from __future__ import annotations
@@ -29,222 +29,226 @@ from antecede.core.oracle import DELIVER, EVENT, RECEIVE, SEND, Channel, Cuts, E
 from antecede.errors import RemoteError
 from antecede.lab.simulate.config.model import SnapshotPlan
 from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Mark, Recording
-from antecede.lab.simulate.topology import Topology, names_of
+from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Recording, StateMark
+from antecede.lab.simulate.topology import Topology, list_names
 
 
 class RecordedState(NamedTuple):
-    """One snapshot of a run, members by the names that they have in the trace."""
+    """A snapshot of a run. Members have the names of the trace."""
 
     number: int
-    by: tuple[str, ...]  # who began it, and did not merely hear of it
-    begun_s: float
-    ended_s: float | None  # when the last member knew its part; None: the run ended before
+    initiators: tuple[str, ...]  # Members that started it without receiving a marker
+    started_s: float
+    completed_s: float | None
+    """Time at which the last member knew its part (None: not before the end)."""
     cut: Mapping[str, int]
-    """Member -> which of its rows says that it recorded its state, from 1: all up to there is
-    inside."""
+    """Member -> number of its row that records its state, from 1. All rows up to it are inside."""
     channels: Mapping[Channel, tuple[str, ...]]
-    """Messages recorded as under way; empty channels are left out."""
-    markers: int  # copies of markers that were sent for it
+    """Messages recorded as in flight, without empty channels."""
+    markers: int  # Copies of markers that were sent
     marker_bytes: int
-    refused: int  # markers that their receivers could not take: out of order, or behind a lost one
-    unrecorded: tuple[str, ...]  # members that never recorded a state for it
+    rejected_markers: int  # Markers that arrived out of order, or after a lost one
+    unrecorded: tuple[str, ...]  # Members that recorded no state
     waiting: Mapping[str, tuple[str, ...]]
-    """Member -> from whom something lacked at the end of the run."""
-    wrong: tuple[Witness, ...] | None
-    """What contradicts it: states and channels, or states alone where channels were not all
-    known; None: some member recorded none, and there is nothing to judge."""
+    """Member -> members whose markers it lacked at the end of the run."""
+    contradictions: tuple[Witness, ...] | None
+    """Contradictions of states and channels, or of states alone if some channels are unknown. None:
+    not checked, as some member recorded no state."""
 
     @property
-    def complete(self) -> bool:
-        """Every member knew its part, channels included."""
-        return self.ended_s is not None
+    def is_complete(self) -> bool:
+        """True if every member knew its part, channels included."""
+        return self.completed_s is not None
 
 
 class _Snapshot:
-    """Notes on a snapshot during the run."""
-
-    def __init__(self, begun_us: int) -> None:
-        self.begun_us, self.ended_us = begun_us, begun_us
-        self.by: list[str] = []
+    def __init__(self, started_us: int) -> None:
+        self.started_us, self.completed_us = started_us, started_us
+        self.initiators: list[str] = []
         self.recorded: set[str] = set()
         self.channels: dict[Channel, tuple[str, ...]] = {}
-        self.complete: set[str] = set()
-        self.markers = self.marker_bytes = self.refused = 0
+        self.completed: set[str] = set()
+        self.markers = self.marker_bytes = self.rejected_markers = 0
 
 
-class GlobalStates:
-    """The members' ends of a snapshot algorithm in one run.
-
-    The caller sends returned `Tell` effects before anything else.
-    """
+class SnapshotRecorder:
+    """The members' snapshot algorithms. The caller sends returned `Tell` effects first."""
 
     def __init__(self, topology: Topology, plan: SnapshotPlan, run: Recording) -> None:
         self.plan, self.run = plan, run
-        names = names_of(topology)
-        self.names = {at: names[at] for at in topology.senders()}
-        self.address = {name: at for at, name in self.names.items()}
+        names = list_names(topology)
+        self.names = {address: names[address] for address in topology.senders()}
+        self.address = {name: address for address, name in self.names.items()}
         make = ALGORITHMS[plan.algorithm]
-        self.ends: dict[int, Algorithm] = {
-            at: make(name, self.address) for at, name in self.names.items()
+        self.algorithms: dict[int, Algorithm] = {
+            address: make(name, self.address) for address, name in self.names.items()
         }
-        self.stamped = make.stamped
-        self.taken: dict[int, _Snapshot] = {}
+        self.carries_stamps = make.stamped
+        self.snapshots: dict[int, _Snapshot] = {}
         self.stamps: dict[int, int] = {}  # message -> what it carries
         self.stamp_bytes = 0
 
-    def begin(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
-        """Yield address and markers of each initiator that has not heard of the snapshot yet."""
-        for at in self.plan.by:
-            end, effects = self.ends[at], list[Effect]()
+    def start(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
+        """Yield address and markers of each initiator that does not know the snapshot yet."""
+        for address in self.plan.by:
+            end, effects = self.algorithms[address], list[Effect]()
             if end.number < number:
-                self._snapshot(number, now_us).by.append(self.names[at])
-            while end.number < number:  # one that never heard of an earlier one records it too
+                self._get_snapshot(number, now_us).initiators.append(self.names[address])
+            while end.number < number:  # also record earlier snapshots that it missed
                 effects += end.begin()
-            yield at, self._noted(now_us, at, effects)
+            yield address, self._apply_effects(now_us, address, effects)
 
-    def sent(self, at: int, message: int, targets: Sequence[int]) -> None:
-        """Take note that a message goes to these addresses."""
-        stamps = [self.ends[at].send(self.names[target]) for target in targets]
+    def on_send(self, address: int, message: int, targets: Sequence[int]) -> None:
+        """Record that a message is sent to these addresses."""
+        stamps = [self.algorithms[address].send(self.names[target]) for target in targets]
         self.stamps[message] = max(stamps, default=0)
-        if self.stamped:
+        if self.carries_stamps:
             self.stamp_bytes += len(targets) * varint_size(self.stamps[message])
 
-    def arrived(self, now_us: int, at: int, message: int) -> Sequence[Tell]:
-        """Take note of the first copy of a message, before the run has a row of it."""
+    def on_arrive(self, now_us: int, address: int, message: int) -> Sequence[Tell]:
+        """Record the first copy of a message, before the run has a row for it."""
         sender = self.names[self.run.sender[message]]
         try:
-            effects = self.ends[at].arrive(sender, self.stamps[message], f"m{message}")
-        except RemoteError:  # it is further ahead than can be
-            self._snapshot(self.stamps[message], now_us).refused += 1
+            effects = self.algorithms[address].arrive(sender, self.stamps[message], f"m{message}")
+        except RemoteError:  # impossible snapshot number
+            self._get_snapshot(self.stamps[message], now_us).rejected_markers += 1
             return ()
-        return self._noted(now_us, at, effects)
+        return self._apply_effects(now_us, address, effects)
 
-    def marker(self, now_us: int, at: int, source: int, marker: Marker) -> Sequence[Tell]:
-        """Take in a marker; one that its receiver cannot take is counted."""
+    def on_marker(self, now_us: int, address: int, source: int, marker: Marker) -> Sequence[Tell]:
+        """Receive a marker. A rejected marker is counted."""
         try:
-            effects = self.ends[at].marker(self.names[source], marker)
+            effects = self.algorithms[address].marker(self.names[source], marker)
         except RemoteError:
-            self._snapshot(marker.number, now_us).refused += 1
+            self._get_snapshot(marker.number, now_us).rejected_markers += 1
             return ()
-        return self._noted(now_us, at, effects)
+        return self._apply_effects(now_us, address, effects)
 
-    def _snapshot(self, number: int, now_us: int) -> _Snapshot:
-        return self.taken.setdefault(number, _Snapshot(now_us))
+    def _get_snapshot(self, number: int, now_us: int) -> _Snapshot:
+        return self.snapshots.setdefault(number, _Snapshot(now_us))
 
-    def _noted(self, now_us: int, at: int, effects: Sequence[Effect]) -> list[Tell]:
-        name, tells = self.names[at], list[Tell]()
+    def _apply_effects(self, now_us: int, address: int, effects: Sequence[Effect]) -> list[Tell]:
+        name, tells = self.names[address], list[Tell]()
         for effect in effects:
             if isinstance(effect, Tell):
                 tells.append(effect)
-                of = self._snapshot(effect.marker.number, now_us)
-                of.markers += 1
-                of.marker_bytes += self._size(effect.marker)
+                snapshot = self._get_snapshot(effect.marker.number, now_us)
+                snapshot.markers += 1
+                snapshot.marker_bytes += self._measure_marker(effect.marker)
                 continue
-            of = self._snapshot(effect.number, now_us)
+            snapshot = self._get_snapshot(effect.number, now_us)
             if isinstance(effect, Record):
-                of.recorded.add(name)
-                self.run.marks.append(Mark(len(self.run), now_us, at, effect.number))
+                snapshot.recorded.add(name)
+                self.run.marks.append(StateMark(len(self.run), now_us, address, effect.number))
             elif isinstance(effect, Content):
                 kept = tuple(map(str, effect.messages))
                 if kept:
-                    of.channels[Channel(effect.source, name)] = kept
+                    snapshot.channels[Channel(effect.source, name)] = kept
             elif isinstance(effect, Complete):
-                of.complete.add(name)
-                of.ended_us = now_us
+                snapshot.completed.add(name)
+                snapshot.completed_us = now_us
         return tells
 
-    def _size(self, marker: Marker) -> int:
-        """Return the bytes of a marker: its kind, its number and, where it counts, the count."""
-        return 1 + varint_size(marker.number) + (varint_size(marker.sent) if self.stamped else 0)
+    def _measure_marker(self, marker: Marker) -> int:
+        """Return the bytes of a marker: kind, number and, for counting algorithms, the count."""
+        return (
+            1
+            + varint_size(marker.number)
+            + (varint_size(marker.sent) if self.carries_stamps else 0)
+        )
 
-    def states(self) -> list[RecordedState]:
-        """Return every snapshot of the run, judged."""
-        if not self.taken:
+    def check_states(self) -> list[RecordedState]:
+        """Return every snapshot of the run, checked."""
+        if not self.snapshots:
             return []
-        cuts, addressed = Cuts(_rows(self.run, self.names)), _arrivals(self.run, self.names)
-        positions = self._positions()
+        cuts, addressed = (
+            Cuts(_make_events(self.run, self.names)),
+            _collect_arrivals(self.run, self.names),
+        )
+        positions = self._find_positions()
         return [
-            self._judged(k, of, positions.get(k, {}), cuts, addressed)
-            for k, of in sorted(self.taken.items())
+            self._check_snapshot(k, snapshot, positions.get(k, {}), cuts, addressed)
+            for k, snapshot in sorted(self.snapshots.items())
         ]
 
-    def _judged(
+    def _check_snapshot(
         self,
         number: int,
-        of: _Snapshot,
+        snapshot: _Snapshot,
         cut: Mapping[str, int],
         cuts: Cuts,
         addressed: Mapping[str, tuple[str, ...]],
     ) -> RecordedState:
-        complete = len(of.complete) == len(self.ends)
-        recorded = len(of.recorded) == len(self.ends)
-        wrong = cuts.wrongs(cut, of.channels if complete else None, addressed)
+        complete = len(snapshot.completed) == len(self.algorithms)
+        recorded = len(snapshot.recorded) == len(self.algorithms)
+        wrong = cuts.wrongs(cut, snapshot.channels if complete else None, addressed)
         open_at = {
             name: end.open_channels(number)
-            for at, end in self.ends.items()
-            if (name := self.names[at]) in of.recorded and name not in of.complete
+            for address, end in self.algorithms.items()
+            if (name := self.names[address]) in snapshot.recorded and name not in snapshot.completed
         }
         return RecordedState(
             number,
-            tuple(of.by),
-            of.begun_us / US,
-            of.ended_us / US if complete else None,
+            tuple(snapshot.initiators),
+            snapshot.started_us / US,
+            snapshot.completed_us / US if complete else None,
             cut,
-            dict(sorted(of.channels.items())),
-            of.markers,
-            of.marker_bytes,
-            of.refused,
-            tuple(name for name in self.address if name not in of.recorded),
+            dict(sorted(snapshot.channels.items())),
+            snapshot.markers,
+            snapshot.marker_bytes,
+            snapshot.rejected_markers,
+            tuple(name for name in self.address if name not in snapshot.recorded),
             open_at,
             tuple(wrong) if recorded else None,
         )
 
-    def _positions(self) -> dict[int, dict[str, int]]:
-        """Return of each snapshot which row of each member is the last inside."""
+    def _find_positions(self) -> dict[int, dict[str, int]]:
         found: dict[int, dict[str, int]] = {}
         rows = dict.fromkeys(self.names, 0)
         for event in self.run.rows():
             rows[event.member] += 1
             if event.kind == RECORDED:
-                of = found.setdefault(event.message, {})
-                of[self.names[event.member]] = rows[event.member]
+                snapshot = found.setdefault(event.message, {})
+                snapshot[self.names[event.member]] = rows[event.member]
         return found
 
 
-def figures(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
-    """Return the figures of a run's snapshots; see `outputs.result`."""
-    complete = [one for one in states if one.ended_s is not None]
+def compute_metrics(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
+    """Return the metrics of a run's snapshots (see `outputs.result`)."""
+    complete = [state for state in states if state.completed_s is not None]
     found: dict[str, float] = {
-        "snapshots.begun": len(states),
-        "snapshots.complete": len(complete),
-        "snapshots.inconsistent": sum(bool(one.wrong) for one in states),
-        "snapshots.markers": sum(one.markers for one in states),
-        "snapshots.marker_bytes": sum(one.marker_bytes for one in states),
+        "snapshots.started": len(states),
+        "snapshots.completed": len(complete),
+        "snapshots.inconsistent": sum(bool(state.contradictions) for state in states),
+        "snapshots.markers": sum(state.markers for state in states),
+        "snapshots.marker_bytes": sum(state.marker_bytes for state in states),
         "snapshots.stamp_bytes": stamp_bytes,
     }
     if complete:
-        spans = [one.ended_s - one.begun_s for one in complete if one.ended_s is not None]
-        kept = [sum(map(len, one.channels.values())) for one in complete]
-        found["snapshots.s"] = sum(spans) / len(spans)
+        spans = [
+            state.completed_s - state.started_s
+            for state in complete
+            if state.completed_s is not None
+        ]
+        kept = [sum(map(len, state.channels.values())) for state in complete]
+        found["snapshots.duration_s"] = sum(spans) / len(spans)
         found["snapshots.in_channels"] = sum(kept) / len(kept)
     return found
 
 
 def snapshot_name(number: int) -> str:
-    """Return what the rows of a trace say where members recorded their states for a snapshot."""
+    """Return the text of trace rows at which members recorded their states."""
     return f"snapshot {number}"
 
 
-def _rows(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
+def _make_events(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
     kinds = {SENT: SEND, ARRIVED: RECEIVE, RECORDED: EVENT}
     for event in run.rows():
         kind = kinds.get(event.kind, DELIVER)
         yield Event(kind=kind, id=f"m{event.message}", member=names[event.member])
 
 
-def _arrivals(run: Recording, names: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
-    """Return of every message where it arrived at all."""
+def _collect_arrivals(run: Recording, names: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
     found: dict[int, list[str]] = {}
     for event in run.events():
         if event.kind == SENT:

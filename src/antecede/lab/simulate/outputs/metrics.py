@@ -1,28 +1,33 @@
-"""Figures of a run and their counting rules; the names are listed in `result`.
+"""Metrics of a run and their counting rules. `result` lists the names.
 
-Counting rules, the same for every engine
------------------------------------------
-sent            messages of the application
-arrivals        copies of them that arrived at any process, duplicates, super peers' and own
-                copies that come back too; not what found no room
-deliveries      handed to applications, marked ones too; in total order also to the sender,
-                which waits from the sending on
-lost            copies that the network lost, and copies that found no room
-duplicates      copies that the network doubled
-held_at_end     copies that arrived at a member that is to deliver them and never did
+Counting rules of all engines
+-----------------------------
+    sent            messages of the application
+    arrivals        copies of these that arrived at any process, including duplicates, those at
+                    super peers and own copies that return; without overruns
+    deliveries      to applications, including incomplete ones; in total order also to the sender,
+                    whose wait starts with the send
+    lost            copies lost by the network, and overruns
+    duplicates      copies duplicated by the network
+    held_at_end     copies that arrived at a receiver and were never delivered
 
-A message counts for means when its application sent it at `warm_s` or later. Overhead is a mean
-over Transmit effects that carry a message for the first time: "peer" from peers of a flat group;
-"internal" from super peers into their groups; "external" from external peers and super peers into
+A message counts for means if its application sent it at `warm_s` or later. Control bytes are a mean
+over Transmit effects that contain a message for the first time. "peer": from peers of a flat group.
+"internal": from super peers into their groups. "external": from external peers and super peers into
 the external group. Messages of internal peers to super peers do not count (Evropeytsev et al.
-2016). Storage and held messages are sampled before the events of the sample's microsecond;
+2016). Storage and held messages are sampled before the events of the sample's microsecond.
 `..._max` and `held.max` are of one member at one sample.
 
-Only where they are not 0: `notes` (copies of protocols' own messages, further copies of a message
-over the same channel), `note_bytes` (their control information), `overruns` (lost for want of
-room), `released` (deliveries marked as lacking a cause), `discarded` (given up by the protocol),
-`refused` (impossible by the protocol), `unsent` (replies to what never came), `undelivered`
-(deliveries that did not happen, of lost messages too).
+Metrics that are absent at 0:
+
+    control_messages        copies of control messages, and further copies of a message on a channel
+    control_message_bytes   control information of these
+    overruns                copies lost because a receive buffer was full
+    delivered_incomplete    deliveries that the protocol marked as lacking a cause
+    discarded               messages that the protocol discarded
+    rejected                messages that the protocol rejected as impossible
+    unsent                  replies to messages that never arrived
+    undelivered             deliveries that did not happen, also of lost messages
 """
 
 from __future__ import annotations
@@ -41,48 +46,48 @@ from antecede.quantiles import nearest_rank, quantile
 MS_US = US // 1000
 
 
-class Sizes:
+class MessageSizes:
     """Bytes of messages: sums of integers."""
 
     def __init__(self) -> None:
-        self.count = self.control = self.squares = self.encoded = 0
+        self.count = self.control = self.squares = self.wire = 0
         self.has_wire = True
 
-    def add(self, control: int, encoded: int | None) -> None:
-        """Count a message. `encoded` is None if the protocol has no wire format."""
+    def add(self, control: int, wire: int | None) -> None:
+        """Count a message. `wire`: None if the protocol has no wire format."""
         self.count += 1
         self.control += control
         self.squares += control * control
-        self.encoded += encoded or 0
-        self.has_wire &= encoded is not None
+        self.wire += wire or 0
+        self.has_wire &= wire is not None
 
-    def figures(self, role: str) -> dict[str, float]:
-        """Return mean and standard deviation of control bytes, and the mean encoded."""
+    def compute_metrics(self, role: str) -> dict[str, float]:
+        """Return mean and standard deviation of control bytes, and the mean bytes on the wire."""
         if not self.count:
             return {}
         spread = self.count * self.squares - self.control * self.control
         found = {
-            f"{role}.overhead_bytes": self.control / self.count,
-            f"{role}.overhead_bytes_sd": math.sqrt(spread) / self.count,
+            f"{role}.control_bytes": self.control / self.count,
+            f"{role}.control_bytes_sd": math.sqrt(spread) / self.count,
         }
         if self.has_wire:
-            found[f"{role}.encoded_bytes"] = self.encoded / self.count
+            found[f"{role}.wire_bytes"] = self.wire / self.count
         return found
 
 
-class Stored:
+class StorageSamples:
     """Values of several members at every sample."""
 
     def __init__(self) -> None:
-        self.total = self.count = self.most = 0
+        self.total = self.count = self.maximum = 0
         self.series: list[float] = []
 
     def add(self, values: Sequence[int]) -> None:
-        """Take one sample: a value a member."""
+        """Add a sample: a value per member."""
         total = sum(values)
         self.total += total
         self.count += len(values)
-        self.most = max(self.most, *values)
+        self.maximum = max(self.maximum, *values)
         self.series.append(total / len(values))
 
     @property
@@ -90,21 +95,18 @@ class Stored:
         """Mean over members and samples."""
         return self.total / self.count
 
-    def figures(self, role: str) -> dict[str, float]:
+    def compute_metrics(self, role: str) -> dict[str, float]:
         """Return mean and maximum of storage; nothing without a sample."""
         if not self.count:
             return {}
-        return {f"{role}.storage_bytes": self.mean, f"{role}.storage_bytes_max": self.most}
+        return {f"{role}.storage_bytes": self.mean, f"{role}.storage_bytes_max": self.maximum}
 
 
 WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
 
 
 def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
-    """Return mean, p50, p99 and maximum in milliseconds of waits in microseconds.
-
-    A wait is from arrival to delivery; quantiles are by nearest rank (`antecede.quantiles`).
-    """
+    """Return mean, p50, p99 and maximum in ms of waits in us, from arrival to delivery."""
     found = np.sort(np.array(waits_us, dtype=np.int64))
     if not len(found):
         return {}
@@ -115,13 +117,12 @@ def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
     }
 
 
-def binned_wait_figures(
+def compute_binned_wait_metrics(
     bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
 ) -> dict[str, float]:
-    """Return the figures of `count` waits, of which `bins[w]` took w us; see `wait_figures`.
+    """Return the metrics of `count` waits, of which `bins[w]` took w us.
 
-    Waits in no bin were 0. The last bin has all longer waits too if the longest is beyond the bins:
-    a quantile there is left out.
+    Waits in no bin are 0. The last bin also has longer waits, and a quantile there is omitted.
     """
     if not count:
         return {}
@@ -138,8 +139,8 @@ def binned_wait_figures(
     }
 
 
-class Entropy:
-    """Bytes that bit vectors need at least, when any set of their size in the window is alike."""
+class VectorEntropy:
+    """Smallest possible bytes of bit vectors, if all sets of their size are equally likely."""
 
     def __init__(self) -> None:
         self.counts: dict[tuple[int, int], int] = {}
@@ -149,19 +150,21 @@ class Entropy:
         shape = bits.bit_length(), bits.bit_count()
         self.counts[shape] = self.counts.get(shape, 0) + 1
 
-    def mean(self) -> float:
+    def compute_mean(self) -> float:
         """Return the mean of log2(window over set) / 8."""
-        total = math.fsum(entropy_bytes(*shape) * n for shape, n in sorted(self.counts.items()))
+        total = math.fsum(
+            compute_entropy_bytes(*shape) * n for shape, n in sorted(self.counts.items())
+        )
         return total / sum(self.counts.values())
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def entropy_bytes(window: int, chosen: int) -> float:
+def compute_entropy_bytes(window: int, chosen: int) -> float:
     """Return log2 of (window over chosen) / 8."""
     return math.log2(math.comb(window, chosen)) / 8
 
 
-def sample_times(scenario: Scenario) -> range:
-    """Return when storage is looked at, in microseconds: before all events of that time."""
+def list_sample_times(scenario: Scenario) -> range:
+    """Return the sample times in us. Samples precede all events of the same time."""
     end_us, every_us = round(scenario.duration_s * US), round(scenario.sample_s * US)
     return range(round(scenario.warm_s * US), end_us, max(1, every_us))

@@ -1,15 +1,13 @@
-"""Early and unnecessarily held deliveries of a run, against its causal order.
+"""Causal violations and needless holds among the deliveries of a run.
 
-Theory of operation
--------------------
-Whatever a protocol promises, its deliveries make a causal order: by delivery, or with topics by
-topic (Nakayama 2017). Against that order a delivery is
+Deliveries make a causal order, whatever a protocol promises: by delivery, or with topics by topic
+(Nakayama 2017). Against that order a delivery is
 
-    too early     a message of its causal past, for the same member, came later (`violations`)
-    unnecessary   the message was held after all of its causal past had been delivered there
+    a violation   a message of its causal past, for the same member, came later (`violations`)
+    needless      the message was held after all of its causal past had been delivered there
 
-In total order a member's own messages wait too, from their sending. The causal order is that of
-the run: with later deliveries members know less.
+In total order a member's own messages wait too, from their send. The causal order is that of the
+run: with later deliveries members know less.
 """
 
 from __future__ import annotations
@@ -20,77 +18,82 @@ from typing import NamedTuple
 from antecede.core.protocols import Relation
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
-from antecede.lab.simulate.outputs.violations import FULL, pasts, violations, wanted
+from antecede.lab.simulate.outputs.violations import (
+    FULL,
+    compute_pasts,
+    find_violations,
+    make_cause_filter,
+)
 
 
 class WaitCounts(NamedTuple):
-    """Deliveries of a run."""
+    """Counts of the deliveries of a run."""
 
-    checked: int  # deliveries, without those that the protocol itself marked as lacking something
-    early: int  # delivered before a message of their causal past
-    held: int  # not delivered at once when they arrived
-    unnecessary: int  # held though all of their causal past had been delivered
-    unnecessary_us: int  # microseconds that these were held after that, in all
+    checked: int  # Deliveries, without incomplete ones
+    violations: int  # Deliveries before a message of their causal past
+    held: int  # Deliveries later than the arrival
+    unnecessary: int  # Held although all of their causal past had been delivered
+    needless_us: int  # Total time of these holds after that
 
     def figures(self) -> dict[str, float]:
-        """Return what a result's figures may hold, by name."""
+        """Return the counts as metrics of a result."""
         return {
             "causal.checked": self.checked,
-            "causal.early": self.early,
+            "causal.violations": self.violations,
             "causal.held": self.held,
-            "causal.unnecessary": self.unnecessary,
-            "causal.unnecessary_ms": 1000 * self.unnecessary_us / US,
+            "causal.needless_holds": self.unnecessary,
+            "causal.needless_hold_ms": 1000 * self.needless_us / US,
         }
 
 
 class DeliveryWaits(NamedTuple):
-    """Every delivery of a run, in their order; marked ones are left out."""
+    """Every delivery of a run, in order, without incomplete ones."""
 
     message: list[int]
-    wait_us: list[int]  # from arrival
-    late_us: list[int]  # of this, after the last message of the causal past was there
-    early: list[bool]
-    early_by_receipt: list[bool]
+    wait_us: list[int]  # From the arrival
+    needless_us: list[int]
+    """Part of `wait_us` after the last message of the causal past was delivered."""
+    violations: list[bool]
+    receipt_violations: list[bool]
 
     def counts(self) -> WaitCounts:
         """Return the counts."""
         return WaitCounts(
             len(self.message),
-            sum(self.early),
+            sum(self.violations),
             sum(wait > 0 for wait in self.wait_us),
-            sum(late > 0 for late in self.late_us),
-            sum(self.late_us),
+            sum(late > 0 for late in self.needless_us),
+            sum(self.needless_us),
         )
 
 
 def wait_counts(run: Recording) -> WaitCounts | None:
-    """Return what was too early and what waited unnecessarily; None above `FULL` messages."""
+    """Return the counts of violations and needless holds (None: more than `FULL` messages)."""
     found = delivery_waits(run)
     return None if found is None else found.counts()
 
 
 def delivery_waits(run: Recording) -> DeliveryWaits | None:
-    """Return what became of each delivery; None above `FULL` messages."""
+    """Return the wait of each delivery (None: more than `FULL` messages)."""
     if len(run.sender) > FULL:
         return None
     relation = run.relation if run.relation is Relation.BY_TOPIC else Relation.BY_DELIVERY
     early: list[bool] = []
-    violations(run, relation, each=early)
+    find_violations(run, relation, outcomes=early)
     by_receipt: list[bool] = []
-    violations(run, Relation.BY_RECEIPT, each=by_receipt)
-    needed = wanted(run, relation, range(len(run.sender)))
-    message, wait_us, late_us = _waits(run, pasts(run, relation).past, needed)
+    find_violations(run, Relation.BY_RECEIPT, outcomes=by_receipt)
+    needed = make_cause_filter(run, relation, range(len(run.sender)))
+    message, wait_us, late_us = _measure_waits(run, compute_pasts(run, relation).past, needed)
     return DeliveryWaits(message, wait_us, late_us, early, by_receipt)
 
 
-def _waits(
+def _measure_waits(
     run: Recording, past: list[int], needed: Callable[[int, int], int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return of each delivery its message, how long it waited, and of that for nothing."""
     size = run.scenario.topology.size
     done = [0] * size
     waiting: list[dict[int, int]] = [{} for _ in range(size)]
-    """By member: message that arrived -> causes that are not delivered there."""
+    """By member: arrived message -> causes that are not delivered there."""
     ready_us: dict[tuple[int, int], int] = {}
     arrived_us: dict[tuple[int, int], int] = {}
     messages: list[int] = []

@@ -1,7 +1,7 @@
-"""Recording of a run, event by event, for the judge, traces and lockstep tests.
+"""Recording of a run, event by event, for checks, traces and differential tests.
 
-Messages are named by their number in the schedule, members by address. Super peers have no
-application, so events at them are left out.
+Messages are identified by their number in the schedule, members by address. Super peers have no
+application, so their events are not recorded.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = [
     "RELEASED",
     "SENT",
     "FirstTransmission",
-    "Mark",
-    "Numbered",
+    "NumberedMessage",
     "Recording",
     "RunEvent",
+    "StateMark",
 ]
 
-RECORDED = RELEASED + 1  # A kind of `Recording.rows` alone: a member recorded its state
+RECORDED = RELEASED + 1  # Kind of `Recording.rows` only: a member recorded its state
 
 
 class RunEvent(NamedTuple):
-    """One event."""
+    """An event of a run."""
 
     time_us: int
     kind: int
@@ -41,88 +41,87 @@ class RunEvent(NamedTuple):
     message: int
 
 
-class Mark(NamedTuple):
-    """A member recorded its state for a snapshot."""
+class StateMark(NamedTuple):
+    """Recording of a member's state for a snapshot."""
 
-    row: int  # how many events the whole run had before
+    row: int  # Number of events of the run before it
     time_us: int
     member: int
     snapshot: int
 
 
 class FirstTransmission(NamedTuple):
-    """One Transmit effect that carried a message of the application for the first time."""
+    """A Transmit effect that contained a message of the application for the first time."""
 
     time_us: int
     source: int
     message: int
     targets: tuple[int, ...]
     control_bytes: int
-    encoded_bytes: int | None  # None: the protocol has no wire format
+    wire_bytes: int | None  # None: the protocol has no wire format
 
 
-class Numbered(NamedTuple):
+class NumberedMessage(NamedTuple):
     """A message in an internal group."""
 
     super_peer: int
-    number: int  # the super peer's number for it
+    number: int  # Number that the super peer gave it
     message: int
-    dv: tuple[int, int]  # (base, bits): numbers of what it depends on
+    dv: tuple[int, int]  # (base, bits): numbers of its dependencies
     own: bool
-    """A peer of this group sent it and made `dv`; else the super peer translated it."""
+    """True: a peer of this group sent it and made `dv`. False: the super peer translated it."""
 
 
 @dataclass
 class Recording:
-    """One run; lists by message are as long as the schedule."""
+    """A run. Lists by message are as long as the schedule."""
 
     scenario: Scenario
     seed: int
-    relation: Relation  # what the protocol promises to keep
+    relation: Relation  # Relation that the protocol promises
     sender: list[int]
-    sent_us: list[int | None]  # None: never sent, because what it answers never came
-    parents: list[tuple[int, ...]]  # what a message answers
-    addressed: list[tuple[int, ...] | None]
-    """Whom it is for, ascending; None: everybody else with an application."""
+    sent_us: list[int | None]  # None: never sent, because its parent never arrived
+    parents: list[tuple[int, ...]]  # Messages that a message answers
+    addressees: list[tuple[int, ...] | None]
+    """Addressees, ascending (None: all others with an application)."""
     topics: list[tuple[str, ...]]
     subscriptions: tuple[frozenset[str], ...] = ()
     transmissions: list[FirstTransmission] = field(default_factory=list)
-    """Only where the run was made with `record`."""
-    numbered: list[Numbered] = field(default_factory=list)
+    """Only recorded with `record`."""
+    numbered_messages: list[NumberedMessage] = field(default_factory=list)
     """Messages of super peers into their groups."""
-    marks: list[Mark] = field(default_factory=list)
-    """Local states that were recorded, in their order."""
+    marks: list[StateMark] = field(default_factory=list)  # Recorded local states, in their order
     _times: array[int] = field(default_factory=lambda: array("q"))
     _kinds: bytearray = field(default_factory=bytearray)
     _members: array[int] = field(default_factory=lambda: array("l"))
     _messages: array[int] = field(default_factory=lambda: array("l"))
 
-    def note(self, time_us: int, kind: int, member: int, message: int) -> None:
-        """Add what happens next."""
+    def record(self, time_us: int, kind: int, member: int, message: int) -> None:
+        """Append an event."""
         self._times.append(time_us)
         self._kinds.append(kind)
         self._members.append(member)
         self._messages.append(message)
 
     def __len__(self) -> int:
-        """Return how many events there are so far."""
+        """Return the number of events so far."""
         return len(self._times)
 
     def events(self) -> Iterator[RunEvent]:
-        """Yield everything in the order in which it happened."""
+        """Yield all events in their order."""
         columns = self._times, self._kinds, self._members, self._messages
         return map(RunEvent, *columns)
 
     def rows(self) -> Iterator[RunEvent]:
         """Yield the rows of a trace: all events, and the marks as `RECORDED` with a snapshot."""
-        marks = ((one.row, RunEvent(one.time_us, RECORDED, *one[2:])) for one in self.marks)
+        marks = ((mark.row, RunEvent(mark.time_us, RECORDED, *mark[2:])) for mark in self.marks)
         events = enumerate(self.events())
-        # For equal keys `merge` yields the first iterable's: a mark precedes the event of its row.
-        for _, row in heapq.merge(marks, events, key=lambda one: one[0]):
+        # For equal keys `merge` prefers the first iterable: a mark precedes the event of its row.
+        for _, row in heapq.merge(marks, events, key=lambda pair: pair[0]):
             yield row
 
     def deliveries(self) -> list[tuple[int, int, int]]:
-        """Return (time_us, member, message) of all deliveries, marked ones too, in their order."""
+        """Return (time_us, member, message) of all deliveries in order, also incomplete ones."""
         return [
             (time_us, member, message)
             for time_us, kind, member, message in self.events()
@@ -130,8 +129,8 @@ class Recording:
         ]
 
     def receivers(self, message: int) -> tuple[int, ...]:
-        """Return whom a message is for, ascending."""
-        given = self.addressed[message]
+        """Return the receivers of a message, ascending."""
+        given = self.addressees[message]
         if given is not None:
             return given
         sender = self.sender[message]

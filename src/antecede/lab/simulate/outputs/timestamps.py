@@ -1,12 +1,10 @@
-"""Stamps of a run's messages, and the pairs that relations by receipt order.
+"""Timestamps of a run's messages, and the pairs that ordering rules by receipt order.
 
-Theory of operation
--------------------
-Stamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et al.
-and Nakayama 2017 go by RECEIPT: a stamp follows from what had arrived at the sender, and arrivals
-do not depend on a protocol that sends no messages of its own. So all copies of a run are drawn at
-once and put in the order of events (sendings of a microsecond first, then arrivals by message and
-receiver, as in `reference_engine`). The clocks run over that list once, compiled
+Timestamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et
+al. and Nakayama 2017 go by RECEIPT: a timestamp follows from arrivals at the sender, and arrivals
+do not depend on a protocol without control messages. So all copies of a run are drawn at once and
+sorted by event order (sends of a microsecond first, then arrivals by message and receiver, as in
+`reference_engine`). The clocks run over that list once, compiled
 (`tables.false_causality.kernels.timestamps`).
 """
 
@@ -18,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.clocks import MemberClocks, bounds_of
+from antecede.lab.simulate.clocks import MemberClocks, compute_bounds
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.network import Channels, channels
-from antecede.lab.simulate.random_streams import Stream, draws, key, units
+from antecede.lab.simulate.network import Channels, make_channels
+from antecede.lab.simulate.random_streams import Stream, draw_array, draw_unit_array, make_key
 from antecede.lab.simulate.topology import Hierarchy, PubSub
 from antecede.lab.simulate.workload import Traffic
 from antecede.tables.false_causality import (
@@ -38,13 +36,12 @@ from antecede.tables.false_causality import (
 from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
-WHAT = ("causal", "ordered", "false_pairs", "missed_pairs")  # fields of `meter.count.Counts`
-_PLAIN = ("partitions", "buffer", "service_s", "duplicate")
-"""Keys of the network that must be left alone here."""
+_UNSUPPORTED_LINK_KEYS = ("partitions", "buffer", "service_s", "duplicate")
+"""Keys of `links` that must have their default here."""
 
 
 class ArrivedCopies(NamedTuple):
-    """Copies that arrived, in the order of their arrival."""
+    """Arrived copies, in the order of their arrival."""
 
     message: Ints
     member: Ints
@@ -56,98 +53,99 @@ def stamped(
     seed: int,
     observers: Collection[int] | None = None,
     *,
-    to_everybody: bool = False,
+    broadcast: bool = False,
 ) -> dict[int, Stamps]:
-    """Return the stamps of what each observer received, in the order of arrival.
+    """Return observer -> timestamps of the messages that it received, in the order of arrival.
 
-    `observers` are addresses; None: all. `to_everybody`: events go to every peer, whatever it
-    subscribes to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time
-    keeps the bounds of the scenario's clocks and channels. Raises ScenarioError for hierarchies,
-    answers, and networks with partitions, duplicates or slow receivers.
+    `observers`: addresses (None: all). `broadcast`: events go to every peer, whatever it subscribes
+    to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time keeps the
+    bounds of the configured clocks and channels. Raises ConfigError for hierarchies, answers, and
+    networks with partitions, duplicates or slow receivers.
     """
     _check(scenario)
     traffic = Traffic(scenario, seed)
-    channel = channels(scenario.topology, scenario.links)
+    channel = make_channels(scenario.topology, scenario.links)
     size = scenario.topology.size
-    topics = _topics(traffic)
-    wanted = None if to_everybody else _wanted(traffic, topics)
-    copies = _arrivals(scenario, seed, traffic, channel, wanted)
-    clocks = _run(traffic, copies, size, topics)
-    everything = _stamps(scenario, seed, traffic, clocks, topics)
-    limits = limits_of(bounds_of(scenario, channel), range(size), range(size))
+    topics = _encode_topics(traffic)
+    wanted = None if broadcast else _find_recipients(traffic, topics)
+    copies = _draw_arrivals(scenario, seed, traffic, channel, wanted)
+    clocks = _run_clocks(traffic, copies, size, topics)
+    everything = _collect_timestamps(scenario, seed, traffic, clocks, topics)
+    limits = limits_of(compute_bounds(scenario, channel), range(size), range(size))
     everything = everything._replace(limits=limits)
     chosen = range(size) if observers is None else observers
-    return {at: _seen(everything, copies, at, traffic) for at in chosen}
+    return {at: _select_received(everything, copies, at, traffic) for at in chosen}
 
 
 def _check(scenario: Scenario) -> None:
     if isinstance(scenario.topology, Hierarchy):
-        raise ScenarioError("topology: stamps are those of flat groups: mesh or pubsub")
+        raise ScenarioError("topology: timestamps need a flat group: mesh or pubsub")
     usual = type(scenario.links)()
-    for name in _PLAIN:
+    for name in _UNSUPPORTED_LINK_KEYS:
         if getattr(scenario.links, name) != getattr(usual, name):
-            raise ScenarioError(f"links.{name}: stamps are made for networks without it")
+            raise ScenarioError(f"links.{name}: not supported for timestamps; remove the key")
     if scenario.workload.answers or scenario.workload.fanout is not None:
-        raise ScenarioError("workload: stamps are made for messages to everybody, without answers")
+        raise ScenarioError("workload: timestamps need messages to all members, without answers")
 
 
-def _topics(traffic: Traffic) -> Words:
-    """Return the topics of each message as bits; none without topics [messages]."""
+def _encode_topics(traffic: Traffic) -> Words:
+    """Return the topics of each message as bits; 0 without topics [messages]."""
     count = len(traffic.schedule.sender)
     if len(traffic.topics) > _MAX_TOPICS:
-        raise ScenarioError(f"topology.topics: {len(traffic.topics)}; stamps have 64 at most")
-    bit = {topic: 1 << place for place, topic in enumerate(traffic.topics)}
+        raise ScenarioError(f"topology.topics: {len(traffic.topics)}; timestamps support up to 64")
+    bit = {topic: 1 << index for index, topic in enumerate(traffic.topics)}
     found = np.zeros(count, dtype=np.uint64)
     if bit:
         for message in range(count):
-            found[message] = sum(bit[topic] for topic in traffic.publication(message))
+            found[message] = sum(bit[topic] for topic in traffic.choose_topics(message))
     return found
 
 
-def _wanted(traffic: Traffic, topics: Words) -> Bools | None:
-    """Tell which address gets which message [messages, addresses]; None: everybody everything."""
+def _find_recipients(traffic: Traffic, topics: Words) -> Bools | None:
     if not traffic.subscriptions:
         return None
-    own = np.array([_bits(traffic, at) for at in range(traffic.size)], dtype=np.uint64)
+    own = np.array(
+        [_encode_subscription(traffic, at) for at in range(traffic.size)], dtype=np.uint64
+    )
     found: Bools = (topics[:, None] & own[None, :]) != 0
     return found
 
 
-def _bits(traffic: Traffic, at: int) -> int:
+def _encode_subscription(traffic: Traffic, address: int) -> int:
     if not traffic.subscriptions:
         return ALL_TOPICS
     return sum(
-        1 << place
-        for place, topic in enumerate(traffic.topics)
-        if topic in traffic.subscriptions[at]
+        1 << index
+        for index, topic in enumerate(traffic.topics)
+        if topic in traffic.subscriptions[address]
     )
 
 
-def _arrivals(
-    scenario: Scenario, seed: int, traffic: Traffic, of: Channels, wanted: Bools | None
+def _draw_arrivals(
+    scenario: Scenario, seed: int, traffic: Traffic, channels: Channels, recipients: Bools | None
 ) -> ArrivedCopies:
-    """Return all copies that arrive at somebody else than their sender."""
     sender, size = traffic.schedule.sender, traffic.size
     message = np.repeat(np.arange(len(sender)), size)
     target = np.tile(np.arange(size), len(sender))
     source = sender[message]
     there = target != source
-    if wanted is not None:
-        there &= wanted.reshape(-1)
+    if recipients is not None:
+        there &= recipients.reshape(-1)
     channel = source * size + target
     if scenario.links.loss:
-        there &= units(key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
+        there &= (
+            draw_unit_array(make_key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
+        )
     message, target, source, channel = (x[there] for x in (message, target, source, channel))
-    words = draws(key(seed, Stream.DELAY), message, channel)
-    time_us = traffic.schedule.time_us[message] + of.delays_us(words, source, target)
+    words = draw_array(make_key(seed, Stream.DELAY), message, channel)
+    time_us = traffic.schedule.time_us[message] + channels.delays_us(words, source, target)
     if scenario.links.fifo:
-        time_us = _in_order(time_us, channel)
+        time_us = _enforce_fifo(time_us, channel)
     order = np.lexsort((target, message, time_us))
     return ArrivedCopies(message[order], target[order], time_us[order])
 
 
-def _in_order(time_us: Ints, channel: Ints) -> Ints:
-    """Let no copy overtake another on its channel; copies are in the order of sending."""
+def _enforce_fifo(time_us: Ints, channel: Ints) -> Ints:
     order = np.argsort(channel, kind="stable")
     found = time_us.copy()
     starts = np.flatnonzero(np.r_[True, np.diff(channel[order]) != 0])
@@ -157,8 +155,7 @@ def _in_order(time_us: Ints, channel: Ints) -> Ints:
     return found
 
 
-def _run(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
-    """Let the clocks run over sendings and arrivals."""
+def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
     count = len(traffic.schedule.sender)
     times = np.r_[traffic.schedule.time_us, copies.time_us]
     sends = np.r_[np.ones(count, np.bool_), np.zeros(len(copies.time_us), np.bool_)]
@@ -168,18 +165,18 @@ def _run(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> C
         np.r_[np.arange(count), copies.message],
         ~sends,
     )
-    steps = np.lexsort((np.arange(len(times)), times))  # sendings stand first among equal times
+    steps = np.lexsort((np.arange(len(times)), times))  # sends precede arrivals of the same time
     return clocks_of(rows, steps, np.arange(size), size, topics, len(traffic.topics))
 
 
-def _stamps(
+def _collect_timestamps(
     scenario: Scenario, seed: int, traffic: Traffic, clocks: Clocks, topics: Words
 ) -> Stamps:
     sender, times = traffic.schedule.sender, traffic.schedule.time_us
     member_clocks = MemberClocks(scenario.clocks, seed)
     shown = np.array(
         [
-            member_clocks.reading_us(at, now)
+            member_clocks.read_us(at, now)
             for at, now in zip(sender.tolist(), times.tolist(), strict=True)
         ],
         dtype=np.int64,
@@ -192,22 +189,23 @@ def _stamps(
     return stamps
 
 
-def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) -> Stamps:
-    """Return the stamps of what one address received."""
-    came = copies.message[copies.member == at]
+def _select_received(
+    timestamps: Stamps, copies: ArrivedCopies, address: int, traffic: Traffic
+) -> Stamps:
+    came = copies.message[copies.member == address]
     names = ("sender", "seq", "lt", "pt_us", "vector", "topics", "counts", "lt_printed")
     columns = {
-        name: getattr(everything, name)[came]
+        name: getattr(timestamps, name)[came]
         for name in names
-        if getattr(everything, name) is not None
+        if getattr(timestamps, name) is not None
     }
-    return everything._replace(
-        **columns, arrival=np.arange(len(came)), subscription=_bits(traffic, at)
+    return timestamps._replace(
+        **columns, arrival=np.arange(len(came)), subscription=_encode_subscription(traffic, address)
     )
 
 
-def rules_for(scenario: Scenario) -> list[str]:
-    """Return the names of the rules that a scenario's messages can be held to."""
+def list_rules(scenario: Scenario) -> list[str]:
+    """Return the names of the rules that apply to a configuration's messages."""
     topics = isinstance(scenario.topology, PubSub)
     return [name for name, rule in RULES.items() if topics or not rule.topics]
 
@@ -215,15 +213,22 @@ def rules_for(scenario: Scenario) -> list[str]:
 def meter_figures(
     scenario: Scenario, seed: int, rules: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """Return `meter.RULE.causal`, `.ordered`, `.false_pairs`, `.missed_pairs`: sums over observers.
+    """Return `false_causality.RULE.causal`, `.ordered`, `.false_pairs`, `.missed_pairs`.
 
-    `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
-    InputError for an unknown rule, LocalError for one that does not fit.
+    Values are sums over observers. `rules`: None for all that apply. Raises ConfigError like
+    `make_timestamps`, InputError for an unknown rule, LocalError for one that does not apply.
     """
-    chosen = rules_for(scenario) if rules is None else list(rules)
-    found = {f"meter.{name}.{what}": 0.0 for name in chosen for what in WHAT}
+    chosen = list_rules(scenario) if rules is None else list(rules)
+    found: dict[str, float] = {}
     for stamps in stamped(scenario, seed).values():
         for name, counts in zip(chosen, count_rules(stamps, chosen), strict=True):
-            for what in WHAT:
-                found[f"meter.{name}.{what}"] += getattr(counts, what)
+            pairs = {
+                "causal": counts.causal,
+                "ordered": counts.ordered,
+                "false_pairs": counts.unnecessary,
+                "missed_pairs": counts.missed,
+            }
+            for kind, count in pairs.items():
+                metric = f"false_causality.{name}.{kind}"
+                found[metric] = found.get(metric, 0.0) + count
     return found

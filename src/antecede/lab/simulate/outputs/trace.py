@@ -1,18 +1,18 @@
-"""Run as a trace of the event schema: rows of sends, arrivals and deliveries.
+"""Trace of a run in the event schema: rows of sends, arrivals and deliveries.
 
 Theory of operation
 -------------------
 Message 3 is called "m3", a member by role and address ("peer3"). `arrival` is true time in
 nanoseconds from the start of the run, `send_time` the sender's own clock. `seq` is the sender's
-number for the message, from 1.
+number of the message, from 1.
 
-`parents` are the immediate causes, whatever the protocol wrote into its messages. They are found by
-a vector clock a member and the newest messages that nothing known comes after, so a run may have
-any number of messages. Protocols without order, or with FIFO, get parents of causal order by
-delivery; those that keep replies, what was answered.
+`parents` are the immediate causes, independent of the control information. They follow from a
+vector clock per member and its newest messages, so the number of messages is not limited. Protocols
+without order, or with FIFO, get parents of causal order by delivery; reply protocols the answered
+messages.
 
-Rows stand in the order of events. Where a member recorded its state, a row of kind "event" says so:
-"snapshot 1", the last row of the state.
+Rows are in event order. Where a member recorded its state, a row of kind "event" has the text
+"snapshot 1". It is the last row of the state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from antecede.lab.check import LEARNS
 from antecede.lab.simulate.clocks import MemberClocks
 from antecede.lab.simulate.outputs.global_states import snapshot_name
 from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Recording
-from antecede.lab.simulate.topology import names_of
+from antecede.lab.simulate.topology import list_names
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event, write_events
 from antecede.tables.trace.user_tables import PARQUET
 
@@ -33,21 +33,23 @@ NS = 1000
 
 
 def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
-    """Yield the rows of a run; `relation` says which causes are parents (None: the promised)."""
+    """Yield the rows of a run. `relation` determines the parents (None: the promised one)."""
     relation = relation or run.relation
     if relation in (Relation.NONE, Relation.FIFO):
         relation = Relation.BY_DELIVERY
-    causes = _Causes(run, relation)
+    causes = _CauseTracker(run, relation)
     clocks = MemberClocks(run.scenario.clocks, run.seed)
-    name = names_of(run.scenario.topology)
+    name = list_names(run.scenario.topology)
     for row, (time_us, kind, member, message) in enumerate(run.rows()):
         if kind == RECORDED:
-            said = snapshot_name(message)
-            told = f"{said} of {name[member]}"
+            text = snapshot_name(message)
+            event_id = f"{text} of {name[member]}"
             arrival = time_us * NS
-            yield Event(id=told, member=name[member], file_order=row, arrival=arrival, text=said)
+            yield Event(
+                id=event_id, member=name[member], file_order=row, arrival=arrival, text=text
+            )
             continue
-        causes.follow(kind, member, message)
+        causes.update(kind, member, message)
         sent = kind == SENT
         yield Event(
             kind=SEND if sent else RECEIVE if kind == ARRIVED else DELIVER,
@@ -58,42 +60,37 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
             topics=run.topics[message],
             file_order=row,
             arrival=time_us * NS,
-            send_time=clocks.reading_us(member, time_us) * NS if sent else None,
+            send_time=clocks.read_us(member, time_us) * NS if sent else None,
         )
 
 
 def write_trace(
     run: Recording, path: str | Path, relation: Relation | None = None, format: str = PARQUET
 ) -> int:
-    """Write the rows of a run in a format of `tables.trace.user_tables`; return their number.
-
-    Raises InputError.
-    """
+    """Write the rows of a run in a trace format. Return their number. Raises InputError."""
     rows = list(events(run, relation))
     write_events(rows, path, format)
     return len(rows)
 
 
-class _Causes:
-    """Follows a run and finds the immediate causes of every message."""
-
+class _CauseTracker:
     def __init__(self, run: Recording, relation: Relation) -> None:
         size = run.scenario.topology.size
         self.run, self.relation, self.learns = run, relation, LEARNS[relation]
-        self.number = [0] * len(run.sender)  # the sender's own number of each message
+        self.number = [0] * len(run.sender)  # The sender's own number of each message
         self.parents: list[tuple[int, ...]] = [()] * len(run.sender)
         self.clock: list[list[int]] = [[0] * size for _ in range(size)]
-        """By member: how many messages of each member it knows of."""
+        """By member: number of known messages of each member."""
         self.newest: list[dict[int, int]] = [{} for _ in range(size)]
-        """By member: sender -> its message that nothing known comes after."""
-        self.stamp: list[list[int]] = [[]] * len(run.sender)
+        """By member: sender -> its message that no known message follows."""
+        self.timestamp: list[list[int]] = [[]] * len(run.sender)
 
-    def follow(self, kind: int, member: int, message: int) -> None:
-        """Take in what happened."""
+    def update(self, kind: int, member: int, message: int) -> None:
+        """Process an event."""
         clock, newest = self.clock[member], self.newest[member]
         if kind == SENT:
             self.parents[message] = tuple(sorted(newest.values()))
-            self.stamp[message] = list(clock)
+            self.timestamp[message] = list(clock)
             clock[member] += 1
             self.number[message] = clock[member]
             self.newest[member] = {member: message}
@@ -103,7 +100,7 @@ class _Causes:
         sender = self.run.sender[message]
         if kind not in self.learns or clock[sender] >= self.number[message]:
             return
-        stamp = self.stamp[message]
+        stamp = self.timestamp[message]
         for other in [k for k, named in newest.items() if self.number[named] <= stamp[k]]:
             del newest[other]
         newest[sender] = message

@@ -1,11 +1,9 @@
-"""Violations in a run: deliveries before a cause, and bits that break Lemma 3 (Evropeytsev et al.).
+"""Causal violations of a run, and bits that violate Lemma 3 (Evropeytsev et al. 2016).
 
-Theory of operation
--------------------
 The causal past of a message is a bit mask of messages (`lab.check.causal_past`, which tests compare
-with `core.oracle.history`). A delivery is early when the member lacks a message of this past that
-is for it. Control information is not used. Up to `FULL` messages every message is a bit. Above,
-`SAMPLED` messages are, drawn by the seed: every delivery is checked, but only against these.
+with `core.oracle.history`). A delivery is a violation if the member lacks a message of this past
+that is for it. Control information is not used. Up to `FULL` messages every message is a bit. Above
+that `SAMPLE_SIZE` random messages are: every delivery is checked, but only against these.
 """
 
 from __future__ import annotations
@@ -19,15 +17,15 @@ from antecede.core.clocks import positions
 from antecede.core.protocols import Relation
 from antecede.lab.check import CausalPasts
 from antecede.lab.simulate.outputs.recording import DELIVERED, RELEASED, SENT, Recording
-from antecede.lab.simulate.outputs.result import JUDGED
-from antecede.lab.simulate.random_streams import Stream, draws, key
+from antecede.lab.simulate.outputs.result import VIOLATION_METRICS
+from antecede.lab.simulate.random_streams import Stream, draw_array, make_key
 
 FULL = 20_000
-SAMPLED = 512
+SAMPLE_SIZE = 512
 
 
-class Witness(NamedTuple):
-    """`message` was delivered at `member` at a time, and `missing` of its past was not there."""
+class ViolationWitness(NamedTuple):
+    """Delivery of `message` before `missing` of its causal past."""
 
     time_us: int
     member: int
@@ -35,29 +33,29 @@ class Witness(NamedTuple):
     missing: int
 
 
-class EarlyDeliveries(NamedTuple):
-    """Early deliveries of a run."""
+class DeliveryViolations(NamedTuple):
+    """Causal violations of a run."""
 
-    early: int  # deliveries before a cause
-    checked: int  # deliveries that were looked at; those marked as released are not
-    witness: Witness | None  # the first
-    full: bool  # Whether every message was looked for as a cause
+    count: int  # Deliveries before a cause
+    checked: int  # Checked deliveries, without incomplete ones
+    witness: ViolationWitness | None  # The first violation
+    is_complete: bool  # True if every message was considered as a cause
 
 
-def violations(
+def find_violations(
     run: Recording,
     relation: Relation | None = None,
-    most: int = FULL,
-    each: list[bool] | None = None,
-) -> EarlyDeliveries:
-    """Return the early deliveries under a relation (None: the promised one).
+    max_messages: int = FULL,
+    outcomes: list[bool] | None = None,
+) -> DeliveryViolations:
+    """Return the violations of a relation (None: the promised one).
 
-    Up to `most` messages all are candidates for causes, above that a sample. `each` gets a word for
-    every checked delivery, in their order: whether it was early.
+    Above `max_messages` messages, causes are sampled. `outcomes` gets a boolean per checked
+    delivery.
     """
-    chosen = _chosen(run, most)
-    past = _begun(run, relation or run.relation, chosen)
-    needed = wanted(run, relation or run.relation, chosen)
+    chosen = _choose_messages(run, max_messages)
+    past = _make_pasts(run, relation or run.relation, chosen)
+    needed = make_cause_filter(run, relation or run.relation, chosen)
     done = [0] * run.scenario.topology.size
     early = checked = 0
     witness = None
@@ -68,76 +66,75 @@ def violations(
             if kind == DELIVERED:
                 checked += 1
                 early += missing > 0
-                if each is not None:
-                    each.append(missing > 0)
+                if outcomes is not None:
+                    outcomes.append(missing > 0)
                 if missing and witness is None:
                     first = chosen[(missing & -missing).bit_length() - 1]
-                    witness = Witness(time_us, member, message, first)
+                    witness = ViolationWitness(time_us, member, message, first)
             done[member] |= past.bit[message]
-    return EarlyDeliveries(early, checked, witness, len(chosen) == len(run.sender))
+    return DeliveryViolations(early, checked, witness, len(chosen) == len(run.sender))
 
 
-def judged(run: Recording, most: int = FULL) -> tuple[dict[str, float], dict[str, str]]:
-    """Return the figures `result.JUDGED`, and caveats of them by name.
-
-    Causality counts whatever the protocol promises, also where it promises nothing.
-    """
+def check_recording(
+    run: Recording, max_messages: int = FULL
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the metrics VIOLATION_METRICS, whatever the protocol promises, and caveats by name."""
     relations = (run.relation, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
-    found = {relation: violations(run, relation, most) for relation in dict.fromkeys(relations)}
-    counts: list[float] = [found[relation].early for relation in relations]
+    found = {
+        relation: find_violations(run, relation, max_messages)
+        for relation in dict.fromkeys(relations)
+    }
+    counts: list[float] = [found[relation].count for relation in relations]
     promised = found[run.relation]
-    figures = dict(zip(JUDGED, (*counts, promised.checked), strict=True))
-    said = f"{min(SAMPLED, len(run.sender)):,} of {len(run.sender):,} messages, drawn, were looked "
-    said += "for as causes: there may be more"
-    return figures, {} if promised.full else dict.fromkeys(JUDGED[:3], said)
+    figures = dict(zip(VIOLATION_METRICS, (*counts, promised.checked), strict=True))
+    caveat = (
+        f"only {min(SAMPLE_SIZE, len(run.sender)):,} of {len(run.sender):,} messages, a sample, "
+    )
+    caveat += "were checked as causes: there may be more"
+    return figures, {} if promised.is_complete else dict.fromkeys(VIOLATION_METRICS[:3], caveat)
 
 
-def pasts(run: Recording, relation: Relation | None = None) -> CausalPasts:
+def compute_pasts(run: Recording, relation: Relation | None = None) -> CausalPasts:
     """Return the causal past and the immediate dependencies of every message, as masks of all."""
-    past = _begun(run, relation or run.relation, range(len(run.sender)))
+    past = _make_pasts(run, relation or run.relation, range(len(run.sender)))
     for _, kind, member, message in run.events():
         past.follow(kind, member, message, run.parents[message])
     return past
 
 
-def _begun(run: Recording, relation: Relation, chosen: Sequence[int]) -> CausalPasts:
+def _make_pasts(run: Recording, relation: Relation, chosen: Sequence[int]) -> CausalPasts:
     bit = [0] * len(run.sender)
     for at, message in enumerate(chosen):
         bit[message] = 1 << at
     return CausalPasts(relation, run.scenario.topology.size, bit)
 
 
-def disagreements(run: Recording) -> int:
-    """Return the deliveries before a message that another member delivers first.
-
-    The reference is the member with most deliveries: a delivery counts when that member delivers it
-    before something that is delivered earlier here.
-    """
+def count_disagreements(run: Recording) -> int:
+    """Return the number of deliveries out of the order of the member with most deliveries."""
     orders: list[list[int]] = [[] for _ in range(run.scenario.topology.size)]
     for _, member, message in run.deliveries():
         orders[member].append(message)
     longest = max(orders, key=lambda order: len(order))
-    place = {message: at for at, message in enumerate(longest)}
+    position = {message: at for at, message in enumerate(longest)}
     found = 0
     for order in orders:
         newest = -1
         for message in order:
-            at = place.get(message, newest)
+            at = position.get(message, newest)
             found += at < newest
             newest = max(newest, at)
     return found
 
 
-def lemma_3(run: Recording) -> tuple[int, int]:
+def check_lemma_3(run: Recording) -> tuple[int, int]:
     """Return the numbers of missing and superfluous bits of DV (Evropeytsev et al. 2016, Lemma 3).
 
-    In the vectors of internal peers a bit stands exactly for an immediate dependency, except for
-    the sender's previous message (`Last`).
+    A bit in an internal peer's vector is an immediate dependency, the sender's `Last` excepted.
     """
-    immediate, before = pasts(run).immediate, _previous(run)
-    at_number = {(one.super_peer, one.number): one.message for one in run.numbered}
+    immediate, before = compute_pasts(run).immediate, _find_previous(run)
+    at_number = {(sent.super_peer, sent.number): sent.message for sent in run.numbered_messages}
     missing = extra = 0
-    for group, _, message, (base, bits), own in run.numbered:
+    for group, _, message, (base, bits), own in run.numbered_messages:
         if not own:
             continue
         named = 0
@@ -149,8 +146,7 @@ def lemma_3(run: Recording) -> tuple[int, int]:
     return missing, extra
 
 
-def _previous(run: Recording) -> list[int]:
-    """Return the bit of the message that each message's sender sent before it; 0: none."""
+def _find_previous(run: Recording) -> list[int]:
     newest: dict[int, int] = {}
     found = [0] * len(run.sender)
     for _, kind, member, message in run.events():
@@ -160,27 +156,28 @@ def _previous(run: Recording) -> list[int]:
     return found
 
 
-def _chosen(run: Recording, most: int) -> list[int]:
-    """Return the messages that are looked for, ascending."""
+def _choose_messages(run: Recording, max_messages: int) -> list[int]:
     count = len(run.sender)
-    if count <= most:
+    if count <= max_messages:
         return list(range(count))
-    words = draws(key(run.seed, Stream.SAMPLE), np.arange(count))
-    chosen: list[int] = sorted(np.argsort(words, kind="stable")[:SAMPLED].tolist())
+    words = draw_array(make_key(run.seed, Stream.SAMPLE), np.arange(count))
+    chosen: list[int] = sorted(np.argsort(words, kind="stable")[:SAMPLE_SIZE].tolist())
     return chosen
 
 
-def wanted(run: Recording, relation: Relation, chosen: Sequence[int]) -> Callable[[int, int], int]:
+def make_cause_filter(
+    run: Recording, relation: Relation, chosen: Sequence[int]
+) -> Callable[[int, int], int]:
     """Return (member, message) -> the causes that the member must have before the message.
 
-    As a mask of the chosen messages: those for the member; by topic (Nakayama 2017) only those with
-    a topic in common with the message that the member subscribes to.
+    They are a mask of the chosen messages that are for the member. By topic (Nakayama 2017), only
+    those with a topic in common with the message that the member subscribes to.
     """
     size = run.scenario.topology.size
     addressed, own, common = [0] * size, [0] * size, 0
     about: dict[str, int] = {}
     for at, message in enumerate(chosen):
-        given = run.addressed[message]
+        given = run.addressees[message]
         for topic in run.topics[message]:
             about[topic] = about.get(topic, 0) | 1 << at
         if run.sent_us[message] is None:

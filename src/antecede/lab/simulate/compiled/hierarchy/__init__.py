@@ -1,1 +1,1 @@
-"""The hierarchical protocol of Evropeytsev et al. 2016, compiled."""
+"""Compiled engine of the hierarchical protocol of Evropeytsev et al. 2016."""

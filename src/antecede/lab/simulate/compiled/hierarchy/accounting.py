@@ -1,7 +1,6 @@
-"""Bytes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors by their span.
+"""Sizes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors by their span.
 
-A span goes from the first to the last set bit, in the numbering of the vector's super peer. Headers
-are not counted.
+A span is from the first to the last set bit, numbered by the vector's super peer, without headers.
 """
 
 from __future__ import annotations
@@ -11,37 +10,39 @@ import math
 import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.records import HAVE, NOWHERE, Sums
-from antecede.lab.simulate.compiled.hierarchy.sets import has, has_come, list_needs
-from antecede.lab.simulate.compiled.hierarchy.state import State
+from antecede.lab.simulate.compiled.hierarchy.records import HAVE, NOWHERE, ByteSums
+from antecede.lab.simulate.compiled.hierarchy.sets import contains, has_arrived, list_needs
+from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
 
 _0, _1, _3, _7, _8 = (np.uint64(k) for k in (0, 1, 3, 7, 8))
 
 
 @inlined
-def count_bytes(sums: Sums, size: np.uint64, encoded: np.uint64) -> None:
-    """Count a message that counts for the means of a role."""
+def count_bytes(sums: ByteSums, size: np.uint64, wire: np.uint64) -> None:
+    """Add a message to the sums of a role."""
     sums.count += 1
     sums.total += np.int64(size)
     sums.squares += np.int64(size * size)
-    sums.encoded += np.int64(encoded)
+    sums.wire += np.int64(wire)
 
 
 @inlined
-def group_of(s: State, message: np.uint64) -> np.uint64:
+def find_group(s: HierarchyState, message: np.uint64) -> np.uint64:
     """Return the group of a message's sender, NOWHERE for an external peer."""
-    return np.uint64(s.process[s.message[message].sender].home)
+    return np.uint64(s.process[s.message[message].sender].group)
 
 
 @inlined
-def span_bytes(lowest: np.uint64, highest: np.uint64) -> np.uint64:
-    """Return the bytes of a bit vector between two positions that are set."""
+def measure_span(lowest: np.uint64, highest: np.uint64) -> np.uint64:
+    """Return the bytes of a bit vector between two set positions."""
     return np.uint64((highest - lowest + _8) >> _3)
 
 
 @inlined
-def widen(s: State, group: np.uint64, number: np.uint64, touched: np.uint64) -> np.uint64:
-    """Take a position into the span of a super peer's bit vector; return how many have one."""
+def extend_span(
+    s: HierarchyState, group: np.uint64, number: np.uint64, touched: np.uint64
+) -> np.uint64:
+    """Add a position to the span of a super peer's bit vector. Return the number of spans."""
     if s.group[group].highest_bit == _0:
         s.group[touched].touched = group
         touched += _1
@@ -53,43 +54,40 @@ def widen(s: State, group: np.uint64, number: np.uint64, touched: np.uint64) -> 
 
 
 @njit
-def ci_bytes(s: State, count: np.uint64) -> np.uint64:
-    """Return the bytes of CI whose messages are the first `count` of `list`."""
+def measure_ci(s: HierarchyState, count: np.uint64) -> np.uint64:
+    """Return the bytes of CI with the first `count` messages of `listed`."""
     pairs = touched = _0
     for k in range(count):
-        group = group_of(s, s.listed[k])
+        group = find_group(s, s.listed[k])
         if group == NOWHERE:
             pairs += _1
         else:
-            touched = widen(s, group, np.uint64(s.number[group, s.listed[k]]), touched)
+            touched = extend_span(s, group, np.uint64(s.number[group, s.listed[k]]), touched)
     total = _8 * pairs
     for k in range(touched):
         group = s.group[k].touched
-        total += span_bytes(s.group[group].lowest_bit, s.group[group].highest_bit)
+        total += measure_span(s.group[group].lowest_bit, s.group[group].highest_bit)
         s.group[group].highest_bit = _0
     return total
 
 
 @inlined
-def is_forgotten(s: State, group: np.uint64, message: np.uint64) -> bool:
-    """Tell whether a super peer's TT had a message and has it no more."""
-    if group_of(s, message) == group:
+def is_forgotten(s: HierarchyState, group: np.uint64, message: np.uint64) -> bool:
+    """Return True if a super peer's TT had a message and dropped it."""
+    if find_group(s, message) == group:
         return False
     number = np.uint64(s.number[group, message])
-    return bool(number <= s.group[group].lowest)
+    return bool(number <= s.group[group].least_bound)
 
 
 @njit
-def list_inside(s: State, group: np.uint64, message: np.uint64) -> np.uint64:
-    """Put DV of a message inside a group into `list` (Listing 15); return how many.
-
-    A message from another group also names its sender's previous message (Listing 14 line 4).
-    """
-    own = group_of(s, message) == group
+def list_internal(s: HierarchyState, group: np.uint64, message: np.uint64) -> np.uint64:
+    """List DV of a message in a group in `listed` (Listings 14 and 15). Return the count."""
+    own = find_group(s, message) == group
     count = list_needs(s, message, _0)
     if own:
         return count
-    if group_of(s, message) != NOWHERE and s.message[message].before != 0:
+    if find_group(s, message) != NOWHERE and s.message[message].before != 0:
         s.listed[count] = np.uint64(s.message[message].before) - _1
         count += _1
     kept = _0
@@ -101,7 +99,9 @@ def list_inside(s: State, group: np.uint64, message: np.uint64) -> np.uint64:
 
 
 @njit
-def span_inside(s: State, group: np.uint64, count: np.uint64) -> tuple[np.uint64, np.uint64]:
+def find_internal_span(
+    s: HierarchyState, group: np.uint64, count: np.uint64
+) -> tuple[np.uint64, np.uint64]:
     """Return lowest and highest number of the first `count` of the list; 1, 0: none."""
     lowest, highest = NOWHERE, _0
     for k in range(count):
@@ -114,7 +114,7 @@ def span_inside(s: State, group: np.uint64, count: np.uint64) -> tuple[np.uint64
 
 
 @njit
-def entropy(window: np.uint64, chosen: np.uint64) -> float:
+def compute_entropy(window: np.uint64, chosen: np.uint64) -> float:
     """Return log2 of (window over chosen) / 8."""
     rest = window - chosen
     logs = math.lgamma(window + 1.0) - math.lgamma(chosen + 1.0) - math.lgamma(rest + 1.0)
@@ -122,29 +122,28 @@ def entropy(window: np.uint64, chosen: np.uint64) -> float:
 
 
 @njit
-def is_known(s: State, place: np.uint64, group: np.uint64, message: np.uint64) -> bool:
-    """Tell whether VTx has the number of a message that this super peer translated.
+def is_known(s: HierarchyState, index: np.uint64, group: np.uint64, message: np.uint64) -> bool:
+    """Return True if VTx has the number of a message that this super peer translated.
 
-    I of the super peer's first own message after it has the number, or I of one that names it.
+    I of the super peer's first own message after it contains the number, or I of one that needs it.
     """
     first = s.group[group].own_first
-    at = _owner(s, group, message)
-    if at == s.group[group].owned:
+    position = _find_own_position(s, group, message)
+    if position == s.group[group].own_count:
         return False
-    if has_come(s, place, np.uint64(s.message[first + at].own)) == _1:
+    if has_arrived(s, index, np.uint64(s.message[first + position].own)) == _1:
         return True
-    for k in range(at + _1, s.group[group].owned):
+    for k in range(position + _1, s.group[group].own_count):
         other = np.uint64(s.message[first + k].own)
-        if has_come(s, place, other) == _1 and _names(s, other, message):
+        if has_arrived(s, index, other) == _1 and _has_need(s, other, message):
             return True
     return False
 
 
 @inlined
-def _owner(s: State, group: np.uint64, message: np.uint64) -> np.uint64:
-    """Return the place in `own` of the first message that is numbered after this one."""
+def _find_own_position(s: HierarchyState, group: np.uint64, message: np.uint64) -> np.uint64:
     number = s.number[group, message]
-    first, low, high = s.group[group].own_first, _0, s.group[group].owned
+    first, low, high = s.group[group].own_first, _0, s.group[group].own_count
     while low < high:
         middle = (low + high) >> _1
         if s.number[group, np.uint64(s.message[first + middle].own)] > number:
@@ -155,7 +154,7 @@ def _owner(s: State, group: np.uint64, message: np.uint64) -> np.uint64:
 
 
 @inlined
-def _names(s: State, message: np.uint64, other: np.uint64) -> bool:
+def _has_need(s: HierarchyState, message: np.uint64, other: np.uint64) -> bool:
     block = other >> np.uint64(9)
     bottom = np.uint64(s.message[message].bottom)
     if not bottom <= block < bottom + np.uint64(s.message[message].rows):
@@ -166,31 +165,33 @@ def _names(s: State, message: np.uint64, other: np.uint64) -> bool:
 
 
 @njit
-def vtx_bytes(s: State, place: np.uint64, at: np.uint64, group: np.uint64) -> np.uint64:
+def measure_vtx(
+    s: HierarchyState, index: np.uint64, address: np.uint64, group: np.uint64
+) -> np.uint64:
     """Return the bytes of VTx from its first gap to its last bit, for one super peer.
 
-    I names all numbers between a super peer's own messages, so nothing is missing up to its last
+    I contains all numbers between a super peer's own messages. So nothing is missing up to its last
     own message that is delivered without a gap.
     """
     first = s.group[group].own_first
-    done = np.uint64(s.vtx[place, group].complete)
+    done = np.uint64(s.vtx[index, group].own_complete)
     while (
-        done < s.group[group].owned
-        and has(s, HAVE, at, np.uint64(s.message[first + done].own)) == _1
+        done < s.group[group].own_count
+        and contains(s, HAVE, address, np.uint64(s.message[first + done].own)) == _1
     ):
         done += _1
-    s.vtx[place, group].complete = done
+    s.vtx[index, group].own_complete = done
     base = _0
     if done != _0:
         base = np.uint64(s.number[group, np.uint64(s.message[first + done - _1].own)])
-    top = np.uint64(s.vtx[place, group].top)
+    top = np.uint64(s.vtx[index, group].top)
     if top <= base:
         return _0
     following = s.message[first + done].own
-    if has_come(s, place, np.uint64(following)) == _1:
+    if has_arrived(s, index, np.uint64(following)) == _1:
         base = np.uint64(s.number[group, np.uint64(following)]) - _1
     else:
         end = np.uint64(s.number[group, np.uint64(following)]) - _1
-        while base < end and is_known(s, place, group, np.uint64(s.order[group, base + _1])):
+        while base < end and is_known(s, index, group, np.uint64(s.order[group, base + _1])):
             base += _1
     return np.uint64((top - base + _7) >> _3)

@@ -1,121 +1,135 @@
-"""Internal peers of the compiled hierarchy: Listings 4 to 6, and the floors of safe pruning."""
+"""Internal peers of the compiled hierarchy: Listings 4 to 6, and lower bounds of safe pruning."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy import network, sets
-from antecede.lab.simulate.compiled.hierarchy.accounting import count_bytes, span_bytes, span_inside
-from antecede.lab.simulate.compiled.hierarchy.encoded import idr_encoded, upward_encoded
+from antecede.lab.simulate.compiled.hierarchy.accounting import (
+    count_bytes,
+    find_internal_span,
+    measure_span,
+)
+from antecede.lab.simulate.compiled.hierarchy.encoded import measure_idr, measure_upward
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.records import HAVE, KEPT, SAFE, SHADOW
-from antecede.lab.simulate.compiled.hierarchy.state import State
-from antecede.lab.simulate.compiled.records import give_node
+from antecede.lab.simulate.compiled.hierarchy.records import (
+    DEPENDENCIES,
+    HAVE,
+    IDR_DEPENDENCIES,
+    SAFE,
+)
+from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
+from antecede.lab.simulate.compiled.records import release_node
 from antecede.tables.kernels import ones
 
 _0, _1, _4, _8 = (np.uint64(k) for k in (0, 1, 4, 8))
 
 
 @njit
-def send_internal(s: State, message: np.uint64, now: np.uint64) -> None:
-    """Let an internal peer send (Listing 4)."""
-    at = np.uint64(s.message[message].sender)
-    if s.measures.causes:
-        _compare(s, at)
-    sets.stamp(s, at, message)
-    if s.measures.causes and message >= s.warm:
+def send_internal(s: HierarchyState, message: np.uint64, now: np.uint64) -> None:
+    """Send a message of an internal peer (Listing 4)."""
+    address = np.uint64(s.message[message].sender)
+    if s.selection.violations:
+        _check_lemma_3(s, address)
+    sets.attach_needs(s, address, message)
+    if s.selection.violations and message >= s.warm:
         count_idr(s, message)
-    sets.follow_own(s, message)
-    s.message[message].floor = s.process[at].told = prefix(s, at)
-    s.process[at].silent = _0
-    s.process[at].spoken += _1
-    if len(s.carried) != 0:
-        size, encoded = _upward_bytes(s, at, message), upward_encoded(s, at, message)
-        network.carry(s, at, message, s.process[at].home, size, encoded)
-    network.send_up(s, message, at, now)
+    sets.add_previous(s, message)
+    s.message[message].lower_bound = s.process[address].announced_bound = advance_prefix(s, address)
+    s.process[address].deliveries_since_send = _0
+    s.process[address].sent += _1
+    if len(s.transmissions) != 0:
+        size, encoded = (
+            _count_upward_bytes(s, address, message),
+            measure_upward(s, address, message),
+        )
+        network.log_transmission(s, address, message, s.process[address].group, size, encoded)
+    network.send_up(s, message, address, now)
 
 
 @njit
-def count_idr(s: State, message: np.uint64) -> None:
-    """Count what IDR would carry."""
+def count_idr(s: HierarchyState, message: np.uint64) -> None:
+    """Count the control information of IDR."""
     pairs, row = _0, np.uint64(s.message[message].row)
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(8):
             pairs += ones(s.needs[row + k, 1, word])
-    count_bytes(s.idr, _8 * pairs, idr_encoded(s, message))
+    count_bytes(s.idr, _8 * pairs, measure_idr(s, message))
 
 
 @inlined
-def _compare(s: State, at: np.uint64) -> None:
-    """Hold DV against the immediate dependencies (Lemma 3 of Evropeytsev et al. 2016)."""
-    for block in range(s.process[at].low, s.process[at].high):
+def _check_lemma_3(s: HierarchyState, address: np.uint64) -> None:
+    for block in range(s.process[address].low, s.process[address].high):
         for word in range(8):
-            wanted = s.sets[block, at, SHADOW, word]
-            s.at.missing += ones(wanted & ~s.sets[block, at, KEPT, word])
-            s.at.extra += ones(s.sets[block, at, KEPT, word] & ~wanted)
+            wanted = s.sets[block, address, IDR_DEPENDENCIES, word]
+            s.counters.missing += ones(wanted & ~s.sets[block, address, DEPENDENCIES, word])
+            s.counters.extra += ones(s.sets[block, address, DEPENDENCIES, word] & ~wanted)
 
 
 @njit
-def _upward_bytes(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
+def _count_upward_bytes(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
     count = sets.list_needs(s, message, _0)
     floor = _4 if s.pruning == SAFE else _0
     if count == _0:
         return floor
-    lowest, highest = span_inside(s, s.process[at].home, count)
-    return np.uint64(floor + span_bytes(lowest, highest))
+    lowest, highest = find_internal_span(s, s.process[address].group, count)
+    return np.uint64(floor + measure_span(lowest, highest))
 
 
 @inlined
-def prefix(s: State, at: np.uint64) -> np.uint64:
-    """Return the number up to which an internal peer has all: RV's leading ones."""
-    group, found = s.process[at].home, s.process[at].prefix
+def advance_prefix(s: HierarchyState, address: np.uint64) -> np.uint64:
+    """Return the number up to which an internal peer has all messages: RV's leading ones."""
+    group, found = s.process[address].group, s.process[address].complete_prefix
     while (
-        found < s.process[at].newest
-        and sets.has(s, HAVE, at, np.uint64(s.order[group, found + _1])) == _1
+        found < s.process[address].newest
+        and sets.contains(s, HAVE, address, np.uint64(s.order[group, found + _1])) == _1
     ):
         found += _1
-    s.process[at].prefix = found
+    s.process[address].complete_prefix = found
     return np.uint64(found)
 
 
 @inlined
-def arrive_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
-    """Deliver a message from the super peer, and what waited for it, or hold it (Listings 5, 6)."""
-    if sets.lacks(s, at, message):
-        _hold(s, at, message, now)
+def arrive_internal(
+    s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64
+) -> None:
+    """Deliver a message from the super peer or hold it (Listings 5 and 6)."""
+    if sets.is_missing_needs(s, address, message):
+        _hold(s, address, message, now)
         return
-    _take(s, at, message, now)
-    count = network.wake(s, at, message, _0)
+    _accept(s, address, message, now)
+    count = network.collect_waiting(s, address, message, _0)
     if count != _0:
-        _release(s, at, count, now)
-    if s.ack_after != _0 and s.process[at].silent >= s.ack_after:
-        _acknowledge(s, at, now)
+        _release(s, address, count, now)
+    if s.ack_after != _0 and s.process[address].deliveries_since_send >= s.ack_after:
+        _acknowledge(s, address, now)
 
 
 @inlined
-def _take(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
-    s.process[at].newest = max(
-        s.process[at].newest, np.uint64(s.number[s.process[at].home, message])
+def _accept(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    s.process[address].newest = max(
+        s.process[address].newest, np.uint64(s.number[s.process[address].group, message])
     )
-    s.process[at].silent += _1
-    if s.message[message].sender == at:
-        sets.add(s, HAVE, at, message)
+    s.process[address].deliveries_since_send += _1
+    if s.message[message].sender == address:
+        sets.add(s, HAVE, address, message)
     else:
-        network.deliver(s, at, message, now)
+        network.deliver(s, address, message, now)
 
 
 @inlined
-def _hold(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
-    if s.message[message].sender != at:
-        s.process[at].held += _1
-    network.wait(s, at, network.hold(s, message, now), _newest_missing(s, at, message))
+def _hold(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    if s.message[message].sender != address:
+        s.process[address].held += _1
+    network.wait(
+        s, address, network.hold(s, message, now), _find_newest_missing(s, address, message)
+    )
 
 
 @inlined
-def _newest_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    """Return the message of the highest number that is missing."""
-    group, newest, found = s.process[at].home, _0, _0
-    for k in range(sets.list_missing(s, at, message)):
+def _find_newest_missing(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
+    group, newest, found = s.process[address].group, _0, _0
+    for k in range(sets.list_missing(s, address, message)):
         number = np.uint64(s.number[group, s.listed[k]])
         if number > newest:
             newest, found = number, s.listed[k]
@@ -123,27 +137,25 @@ def _newest_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
 
 
 @inlined
-def _release(s: State, at: np.uint64, count: np.uint64, now: np.uint64) -> None:
-    """Look again at the first `count` nodes of `ready`, lowest number first, and what they free."""
+def _release(s: HierarchyState, address: np.uint64, count: np.uint64, now: np.uint64) -> None:
     while count != _0:
-        node = _lowest(s, at, count)
+        node = _take_lowest(s, address, count)
         count -= _1
         message = np.uint64(s.nodes[node].message)
-        if sets.lacks(s, at, message):
-            network.wait(s, at, node, _newest_missing(s, at, message))
+        if sets.is_missing_needs(s, address, message):
+            network.wait(s, address, node, _find_newest_missing(s, address, message))
             continue
-        if s.message[message].sender != at:
-            s.process[at].held -= _1
+        if s.message[message].sender != address:
+            s.process[address].held -= _1
             network.count_wait(s, message, node, now)
-        give_node(s, node)
-        _take(s, at, message, now)
-        count = network.wake(s, at, message, count)
+        release_node(s, node)
+        _accept(s, address, message, now)
+        count = network.collect_waiting(s, address, message, count)
 
 
 @inlined
-def _lowest(s: State, at: np.uint64, count: np.uint64) -> np.uint64:
-    """Take the node with the lowest number out of the first `count` of `ready`."""
-    group, best, least = s.process[at].home, _0, np.uint64(2**32)
+def _take_lowest(s: HierarchyState, address: np.uint64, count: np.uint64) -> np.uint64:
+    group, best, least = s.process[address].group, _0, np.uint64(2**32)
     for k in range(count):
         number = np.uint64(s.number[group, np.uint64(s.nodes[s.ready[k]].message)])
         if number < least:
@@ -154,16 +166,15 @@ def _lowest(s: State, at: np.uint64, count: np.uint64) -> np.uint64:
 
 
 @njit
-def _acknowledge(s: State, at: np.uint64, now: np.uint64) -> None:
-    """Tell the floor, if it has risen."""
-    s.process[at].silent = _0
-    floor = prefix(s, at)
+def _acknowledge(s: HierarchyState, address: np.uint64, now: np.uint64) -> None:
+    s.process[address].deliveries_since_send = _0
+    floor = advance_prefix(s, address)
     if s.pruning == SAFE:
-        sets.trim(s, at)
-        count = sets.list_member(s, KEPT, at)
+        sets.trim(s, address)
+        count = sets.list_set(s, DEPENDENCIES, address)
         if count != _0:
-            lowest, _ = span_inside(s, s.process[at].home, count)
+            lowest, _ = find_internal_span(s, s.process[address].group, count)
             floor = min(floor, lowest - _1)
-    if floor > s.process[at].told:
-        s.process[at].told = floor
-        network.acknowledge(s, at, s.process[at].spoken, floor, now)
+    if floor > s.process[address].announced_bound:
+        s.process[address].announced_bound = floor
+        network.acknowledge(s, address, s.process[address].sent, floor, now)

@@ -1,4 +1,4 @@
-"""Decorators of the compiled hierarchy: functions that count no references to arrays.
+"""Decorators of the compiled hierarchy: functions without reference counting of arrays.
 
 Counting references to each of the state's many arrays takes minutes of compilation. Nothing below
 `hierarchy.run` makes or returns an array, except functions that were compiled before
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
-import antecede.tables.kernels.jit  # noqa: F401  (says what to install when there is no numba)
+import antecede.tables.kernels.jit  # noqa: F401  (its error names the missing extra)
 
 import numba  # isort: skip
 
@@ -26,10 +26,10 @@ _INNER: Any = {
 
 
 def njit(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that kernels call; its callers are cached, not it."""
+    """Compile a function that kernels call. Its callers are cached, not it."""
     return cast("Callable[P, R]", numba.njit(**_INNER)(function))
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a small helper that LLVM puts into every kernel that calls it."""
+    """Compile a small helper that LLVM inlines into every kernel that calls it."""
     return cast("Callable[P, R]", numba.njit(**_INNER, forceinline=True)(function))

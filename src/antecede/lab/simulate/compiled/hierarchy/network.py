@@ -6,34 +6,45 @@ import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined
 from antecede.lab.simulate.compiled.hierarchy.records import AWAITED, HAVE
-from antecede.lab.simulate.compiled.hierarchy.sets import add, drop, has, imply, imply_by_idr, note
-from antecede.lab.simulate.compiled.hierarchy.state import WAIT_BINS, State
+from antecede.lab.simulate.compiled.hierarchy.sets import (
+    add,
+    add_dependency,
+    contains,
+    remove,
+    remove_implied,
+    remove_implied_by_idr,
+)
+from antecede.lab.simulate.compiled.hierarchy.state import WAIT_BINS, HierarchyState
 from antecede.lab.simulate.compiled.queue import put
 from antecede.lab.simulate.compiled.random_streams import draw, pick
 from antecede.lab.simulate.compiled.records import take_node
 
 _0, _1 = np.uint64(0), np.uint64(1)
-ADDRESS_BITS = np.uint64(32)  # cargo of the queue: above these bits the receiver, below the message
+ADDRESS_BITS = np.uint64(32)  # Cargo of the queue: the receiver above these bits, the message below
 MESSAGE = np.uint64(2**32 - 1)
-ACKNOWLEDGES = np.uint64(2**31)  # in place of a message: this and the place of an acknowledgement
+ACKNOWLEDGES = np.uint64(2**31)  # In place of a message: this and the index of an acknowledgement
 
 
 @inlined
-def _arrival(s: State, word: np.uint64, at: np.uint64, to: np.uint64, now: np.uint64) -> np.uint64:
-    table = s.quantiles[s.table[s.process[at].kind, s.process[to].kind]]
+def _draw_arrival(
+    s: HierarchyState, word: np.uint64, address: np.uint64, to: np.uint64, now: np.uint64
+) -> np.uint64:
+    table = s.quantiles[s.table[s.process[address].kind, s.process[to].kind]]
     return np.uint64(
-        now + s.base[s.process[at].stand, s.process[to].stand] + np.uint64(pick(table, word))
+        now
+        + s.base[s.process[address].location, s.process[to].location]
+        + np.uint64(pick(table, word))
     )
 
 
 @inlined
-def send_inside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
-    """Put a message on the channels from a super peer to all peers of its group."""
+def send_down(s: HierarchyState, message: np.uint64, address: np.uint64, now: np.uint64) -> None:
+    """Send a message from a super peer to all peers of its group."""
     addresses = np.uint64(len(s.process))
-    for peer in range(s.group[at].first, s.group[at + _1].first):
+    for peer in range(s.group[address].first, s.group[address + _1].first):
         to = np.uint64(peer)
-        word = draw(s.delay_key, message, at * addresses + to)
-        time = _arrival(s, word, at, to, now)
+        word = draw(s.delay_key, message, address * addresses + to)
+        time = _draw_arrival(s, word, address, to, now)
         if s.fifo != _0:
             time = max(time, s.process[to].newest_down)
             s.process[to].newest_down = time
@@ -41,85 +52,100 @@ def send_inside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> 
 
 
 @inlined
-def place_of(s: State, at: np.uint64) -> np.uint64:
-    """Return the place of a process in the external group."""
+def find_external_index(s: HierarchyState, address: np.uint64) -> np.uint64:
+    """Return the index of a process in the external group."""
     groups = np.uint64(len(s.group) - 1)
-    if at < groups:
-        return at
-    return np.uint64(at - (s.group[groups].first - groups))
+    if address < groups:
+        return address
+    return np.uint64(address - (s.group[groups].first - groups))
 
 
 @inlined
-def send_outside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
-    """Put a message on the channels to all others of the external group, by address."""
+def send_across(s: HierarchyState, message: np.uint64, address: np.uint64, now: np.uint64) -> None:
+    """Send a message to all others of the external group, by address."""
     groups, addresses = np.uint64(len(s.group) - 1), np.uint64(len(s.process))
     for other in range(groups):
-        if other != at:
-            _put_outside(s, message, at, np.uint64(other), now)
+        if other != address:
+            _put_across(s, message, address, np.uint64(other), now)
     for other in range(s.group[groups].first, addresses):
-        if other != at:
-            _put_outside(s, message, at, np.uint64(other), now)
+        if other != address:
+            _put_across(s, message, address, np.uint64(other), now)
 
 
 @inlined
-def _put_outside(
-    s: State, message: np.uint64, at: np.uint64, to: np.uint64, now: np.uint64
+def _put_across(
+    s: HierarchyState, message: np.uint64, address: np.uint64, to: np.uint64, now: np.uint64
 ) -> None:
-    word = draw(s.delay_key, message, at * np.uint64(len(s.process)) + to)
-    time = _arrival(s, word, at, to, now)
+    word = draw(s.delay_key, message, address * np.uint64(len(s.process)) + to)
+    time = _draw_arrival(s, word, address, to, now)
     if s.fifo != _0:
-        source, target = place_of(s, at), place_of(s, to)
+        source, target = find_external_index(s, address), find_external_index(s, to)
         time = max(time, s.newest_out[source, target])
         s.newest_out[source, target] = time
     put(s.queue, time, (to << ADDRESS_BITS) | message)
 
 
 @inlined
-def send_up(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
-    """Put a message on the channel from an internal peer to its super peer."""
-    word = draw(s.delay_key, message, at * np.uint64(len(s.process)) + s.process[at].home)
-    _put_up(s, word, message, at, now)
+def send_up(s: HierarchyState, message: np.uint64, address: np.uint64, now: np.uint64) -> None:
+    """Send a message from an internal peer to its super peer."""
+    word = draw(
+        s.delay_key, message, address * np.uint64(len(s.process)) + s.process[address].group
+    )
+    _put_up(s, word, message, address, now)
 
 
 @inlined
-def _put_up(s: State, word: np.uint64, cargo: np.uint64, at: np.uint64, now: np.uint64) -> None:
-    time = _arrival(s, word, at, s.process[at].home, now)
-    if s.fifo != _0:
-        time = max(time, s.process[at].newest_up)
-        s.process[at].newest_up = time
-    put(s.queue, time, (s.process[at].home << ADDRESS_BITS) | cargo)
-
-
-@inlined
-def acknowledge(s: State, at: np.uint64, seq: np.uint64, floor: np.uint64, now: np.uint64) -> None:
-    """Let an internal peer tell its floor alone."""
-    ack = s.at.ack_free
-    if ack == _0:
-        ack = s.at.ack_fresh
-        s.at.ack_fresh += _1
-    else:
-        s.at.ack_free = s.acks[ack].peer
-    s.acks[ack].peer, s.acks[ack].seq, s.acks[ack].floor = at, seq, floor
-    word = draw(s.note_key, s.at.notes, at * np.uint64(len(s.process)) + s.process[at].home)
-    s.at.notes += _1
-    _put_up(s, word, ACKNOWLEDGES | ack, at, now)
-
-
-@inlined
-def carry(
-    s: State, at: np.uint64, message: np.uint64, to: np.uint64, size: np.uint64, encoded: np.uint64
+def _put_up(
+    s: HierarchyState, word: np.uint64, cargo: np.uint64, address: np.uint64, now: np.uint64
 ) -> None:
-    """Log a transmission, where transmissions are kept."""
-    if len(s.carried) != 0:
-        row = s.at.carried
-        s.carried[row, 0], s.carried[row, 1] = at, message
-        s.carried[row, 2], s.carried[row, 3], s.carried[row, 4] = to, size, encoded
-        s.at.carried += _1
+    time = _draw_arrival(s, word, address, s.process[address].group, now)
+    if s.fifo != _0:
+        time = max(time, s.process[address].newest_up)
+        s.process[address].newest_up = time
+    put(s.queue, time, (s.process[address].group << ADDRESS_BITS) | cargo)
 
 
 @inlined
-def hold(s: State, message: np.uint64, now: np.uint64) -> np.uint64:
-    """Return a node for a message that is held back from now on."""
+def acknowledge(
+    s: HierarchyState, address: np.uint64, seq: np.uint64, lower_bound: np.uint64, now: np.uint64
+) -> None:
+    """Send the lower bound of an internal peer alone."""
+    ack = s.counters.ack_free
+    if ack == _0:
+        ack = s.counters.ack_fresh
+        s.counters.ack_fresh += _1
+    else:
+        s.counters.ack_free = s.acks[ack].peer
+    s.acks[ack].peer, s.acks[ack].seq, s.acks[ack].lower_bound = address, seq, lower_bound
+    word = draw(
+        s.control_key,
+        s.counters.acknowledgements,
+        address * np.uint64(len(s.process)) + s.process[address].group,
+    )
+    s.counters.acknowledgements += _1
+    _put_up(s, word, ACKNOWLEDGES | ack, address, now)
+
+
+@inlined
+def log_transmission(
+    s: HierarchyState,
+    address: np.uint64,
+    message: np.uint64,
+    to: np.uint64,
+    size: np.uint64,
+    wire: np.uint64,
+) -> None:
+    """Log a transmission, if transmissions are stored."""
+    if len(s.transmissions) != 0:
+        row = s.counters.transmissions
+        s.transmissions[row, 0], s.transmissions[row, 1] = address, message
+        s.transmissions[row, 2], s.transmissions[row, 3], s.transmissions[row, 4] = to, size, wire
+        s.counters.transmissions += _1
+
+
+@inlined
+def hold(s: HierarchyState, message: np.uint64, now: np.uint64) -> np.uint64:
+    """Return a node for a held message."""
     node = take_node(s)
     s.nodes[node].message = message
     s.nodes[node].since = now & MESSAGE
@@ -127,22 +153,24 @@ def hold(s: State, message: np.uint64, now: np.uint64) -> np.uint64:
 
 
 @inlined
-def wait(s: State, at: np.uint64, node: np.uint64, reason: np.uint64) -> None:
+def wait(s: HierarchyState, address: np.uint64, node: np.uint64, reason: np.uint64) -> None:
     """Let a node wait at a process for a message."""
-    place = reason & np.uint64(s.head.shape[1] - 1)
-    s.nodes[node].after = s.head[at, place]
+    index = reason & np.uint64(s.head.shape[1] - 1)
+    s.nodes[node].after = s.head[address, index]
     s.nodes[node].reason = reason
-    s.head[at, place] = node
-    add(s, AWAITED, at, reason)
+    s.head[address, index] = node
+    add(s, AWAITED, address, reason)
 
 
 @inlined
-def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uint64:
+def collect_waiting(
+    s: HierarchyState, address: np.uint64, reason: np.uint64, count: np.uint64
+) -> np.uint64:
     """Put the nodes that wait for a message behind the first `count` of `ready`."""
-    if has(s, AWAITED, at, reason) != _0:
-        drop(s, AWAITED, at, reason)
-        place = reason & np.uint64(s.head.shape[1] - 1)
-        node = np.uint64(s.head[at, place])
+    if contains(s, AWAITED, address, reason) != _0:
+        remove(s, AWAITED, address, reason)
+        index = reason & np.uint64(s.head.shape[1] - 1)
+        node = np.uint64(s.head[address, index])
         before = _0
         while node != _0:
             after = np.uint64(s.nodes[node].after)
@@ -150,7 +178,7 @@ def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uin
                 s.ready[count] = node
                 count += _1
                 if before == _0:
-                    s.head[at, place] = after
+                    s.head[address, index] = after
                 else:
                     s.nodes[before].after = after
             else:
@@ -160,30 +188,27 @@ def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uin
 
 
 @inlined
-def deliver(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
-    """Hand a message of another process to an application.
-
-    IDR beside the protocol judges it: a delivery that has all that IDR carries is not early.
-    """
-    imply(s, at, message)
-    if s.measures.causes and imply_by_idr(s, at, message) != _0:
-        s.at.early += _1
-    add(s, HAVE, at, message)
-    note(s, at, message)
-    s.at.deliveries += _1
+def deliver(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    """Deliver a message of another process to an application, and check it by IDR."""
+    remove_implied(s, address, message)
+    if s.selection.violations and remove_implied_by_idr(s, address, message) != _0:
+        s.counters.violations += _1
+    add(s, HAVE, address, message)
+    add_dependency(s, address, message)
+    s.counters.deliveries += _1
     if message >= s.warm:
-        s.at.counted += _1
+        s.counters.counted += _1
     if len(s.log) != 0:
-        line = s.at.logged
-        s.log[line, 0], s.log[line, 1], s.log[line, 2] = at, message, now
-        s.at.logged += _1
+        line = s.counters.logged
+        s.log[line, 0], s.log[line, 1], s.log[line, 2] = address, message, now
+        s.counters.logged += _1
 
 
 @inlined
-def count_wait(s: State, message: np.uint64, node: np.uint64, now: np.uint64) -> None:
-    """Count how long a message was held back that is delivered now."""
+def count_wait(s: HierarchyState, message: np.uint64, node: np.uint64, now: np.uint64) -> None:
+    """Count the wait of a held message that is delivered now."""
     waited = (now - np.uint64(s.nodes[node].since)) & MESSAGE
     if message >= s.warm and waited != _0:
         s.wait_us[min(waited, np.uint64(WAIT_BINS))] += _1
-        s.at.waited_us += waited
-        s.at.longest_wait_us = max(s.at.longest_wait_us, waited)
+        s.counters.waited_us += waited
+        s.counters.longest_wait_us = max(s.counters.longest_wait_us, waited)

@@ -1,12 +1,12 @@
-"""Sets of the compiled hierarchy: needs of messages, and what these imply.
+"""Sets of the compiled hierarchy: needs of messages, and the messages that these imply.
 
 A message needs DV or CI of its sender, and its sender's previous message (`Last`, Listing 14 line
-4, FIFO order of external peers), so FIFO and causal order are one AND-NOT. Where that one bit lies
-outside of a message's rows, only `far` has it. On request the needs by IDR stand beside these bits,
-and deliveries are compared with them.
+4, FIFO order of external peers). So FIFO and causal order are one AND-NOT. If the bit of the
+previous message is outside of a message's rows, only `far_before` has it. If selected, the needs by
+IDR are stored beside these bits, and deliveries are compared with them.
 
-Bits that a super peer's TT has forgotten stay here. With safe pruning every peer of the group has
-delivered these messages, so they change only bytes, which are counted without them (`accounting`).
+Bits that a super peer's TT has dropped stay here. With safe pruning every peer of the group has
+delivered these messages. So they change only bytes, which are counted without them (`accounting`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.records import HAVE, KEPT, SHADOW
-from antecede.lab.simulate.compiled.hierarchy.state import State
+from antecede.lab.simulate.compiled.hierarchy.records import DEPENDENCIES, HAVE, IDR_DEPENDENCIES
+from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
 from antecede.tables.kernels import ones
 
 _0, _1, _6, _7, _9, _63 = (np.uint64(k) for k in (0, 1, 6, 7, 9, 63))
@@ -28,138 +28,142 @@ def bit(message: np.uint64) -> np.uint64:
 
 
 @inlined
-def has(s: State, which: np.uint64, at: np.uint64, message: np.uint64) -> np.uint64:
-    """Return 1 when a set of a process has a message, else 0."""
-    word = s.sets[message >> _9, at, which, (message >> _6) & _7]
+def contains(
+    s: HierarchyState, which: np.uint64, address: np.uint64, message: np.uint64
+) -> np.uint64:
+    """Return 1 if a set of a process has a message, else 0."""
+    word = s.sets[message >> _9, address, which, (message >> _6) & _7]
     return np.uint64((word >> (message & _63)) & _1)
 
 
 @inlined
-def add(s: State, which: np.uint64, at: np.uint64, message: np.uint64) -> None:
-    """Put a message into a set of a process."""
-    s.sets[message >> _9, at, which, (message >> _6) & _7] |= bit(message)
+def add(s: HierarchyState, which: np.uint64, address: np.uint64, message: np.uint64) -> None:
+    """Add a message to a set of a process."""
+    s.sets[message >> _9, address, which, (message >> _6) & _7] |= bit(message)
 
 
 @inlined
-def drop(s: State, which: np.uint64, at: np.uint64, message: np.uint64) -> None:
-    """Take a message out of a set of a process."""
-    s.sets[message >> _9, at, which, (message >> _6) & _7] &= ~bit(message)
+def remove(s: HierarchyState, which: np.uint64, address: np.uint64, message: np.uint64) -> None:
+    """Remove a message from a set of a process."""
+    s.sets[message >> _9, address, which, (message >> _6) & _7] &= ~bit(message)
 
 
 @inlined
-def has_come(s: State, place: np.uint64, message: np.uint64) -> np.uint64:
-    """Return 1 when a message has arrived at a place of the external group, else 0."""
-    word = s.come[message >> _9, place, (message >> _6) & _7]
+def has_arrived(s: HierarchyState, index: np.uint64, message: np.uint64) -> np.uint64:
+    """Return 1 if a message has arrived at an index of the external group, else 0."""
+    word = s.arrived[message >> _9, index, (message >> _6) & _7]
     return np.uint64((word >> (message & _63)) & _1)
 
 
 @inlined
-def add_come(s: State, place: np.uint64, message: np.uint64) -> None:
-    """Note that a message has arrived at a place of the external group."""
-    s.come[message >> _9, place, (message >> _6) & _7] |= bit(message)
+def add_arrived(s: HierarchyState, index: np.uint64, message: np.uint64) -> None:
+    """Record the arrival of a message at an index of the external group."""
+    s.arrived[message >> _9, index, (message >> _6) & _7] |= bit(message)
 
 
 @inlined
-def lacks(s: State, at: np.uint64, message: np.uint64) -> bool:
-    """Tell whether a process misses anything that a message needs."""
+def is_missing_needs(s: HierarchyState, address: np.uint64, message: np.uint64) -> bool:
+    """Return True if a process lacks a message that another needs."""
     found, row = _0, np.uint64(s.message[message].row)
     block = np.uint64(s.message[message].bottom)
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(8):
-            found |= s.needs[row + k, 0, word] & ~s.sets[block + k, at, HAVE, word]
-    if found == _0 and s.message[message].far != 0:
-        return bool(has(s, HAVE, at, np.uint64(s.message[message].far) - _1) == _0)
+            found |= s.needs[row + k, 0, word] & ~s.sets[block + k, address, HAVE, word]
+    if found == _0 and s.message[message].far_before != 0:
+        return bool(contains(s, HAVE, address, np.uint64(s.message[message].far_before) - _1) == _0)
     return bool(found != _0)
 
 
 @inlined
-def imply(s: State, at: np.uint64, message: np.uint64) -> None:
-    """Let what a message needs be implied by it: Listing 6 lines 3 to 5, Listing 12."""
+def remove_implied(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
+    """Remove messages implied by a delivered one: Listing 6 lines 3 to 5, Listing 12."""
     row, block = np.uint64(s.message[message].row), np.uint64(s.message[message].bottom)
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(8):
-            s.sets[block + k, at, KEPT, word] &= ~s.needs[row + k, 0, word]
-    if s.message[message].far != 0:
-        drop(s, KEPT, at, np.uint64(s.message[message].far) - _1)
+            s.sets[block + k, address, DEPENDENCIES, word] &= ~s.needs[row + k, 0, word]
+    if s.message[message].far_before != 0:
+        remove(s, DEPENDENCIES, address, np.uint64(s.message[message].far_before) - _1)
 
 
 @inlined
-def imply_by_idr(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    """Do the same for IDR's CI; return 0 when everything that IDR carries is there."""
+def remove_implied_by_idr(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
+    """Do the same for IDR's CI. Return 0 if no IDR dependency is missing."""
     early, row = _0, np.uint64(s.message[message].row)
     block = np.uint64(s.message[message].bottom)
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(8):
             named = s.needs[row + k, 1, word]
-            s.sets[block + k, at, SHADOW, word] &= ~named
-            early |= named & ~s.sets[block + k, at, HAVE, word]
-    if s.message[message].far != 0:
-        before = np.uint64(s.message[message].far) - _1
-        drop(s, SHADOW, at, before)
-        early |= _1 - has(s, HAVE, at, before)
+            s.sets[block + k, address, IDR_DEPENDENCIES, word] &= ~named
+            early |= named & ~s.sets[block + k, address, HAVE, word]
+    if s.message[message].far_before != 0:
+        before = np.uint64(s.message[message].far_before) - _1
+        remove(s, IDR_DEPENDENCIES, address, before)
+        early |= _1 - contains(s, HAVE, address, before)
     return early
 
 
 @inlined
-def note(s: State, at: np.uint64, message: np.uint64) -> None:
-    """Let a delivered message be an immediate dependency of the next one."""
-    add(s, KEPT, at, message)
-    if s.measures.causes:
-        add(s, SHADOW, at, message)
+def add_dependency(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
+    """Add a delivered message to the immediate dependencies of the next one."""
+    add(s, DEPENDENCIES, address, message)
+    if s.selection.violations:
+        add(s, IDR_DEPENDENCIES, address, message)
     block = message >> _9
-    if s.process[at].low == s.process[at].high:
-        s.process[at].low = block
-        s.process[at].high = block + _1
+    if s.process[address].low == s.process[address].high:
+        s.process[address].low = block
+        s.process[address].high = block + _1
     else:
-        s.process[at].low = min(s.process[at].low, block)
-        s.process[at].high = max(s.process[at].high, block + _1)
+        s.process[address].low = min(s.process[address].low, block)
+        s.process[address].high = max(s.process[address].high, block + _1)
 
 
 @inlined
-def _is_empty(s: State, at: np.uint64, block: np.uint64) -> bool:
+def _is_empty(s: HierarchyState, address: np.uint64, block: np.uint64) -> bool:
     some = _0
     for word in range(8):
-        some |= s.sets[block, at, KEPT, word]
-    if s.measures.causes:
+        some |= s.sets[block, address, DEPENDENCIES, word]
+    if s.selection.violations:
         for word in range(8):
-            some |= s.sets[block, at, SHADOW, word]
+            some |= s.sets[block, address, IDR_DEPENDENCIES, word]
     return bool(some == _0)
 
 
 @inlined
-def trim(s: State, at: np.uint64) -> None:
-    """Pass over blocks in which a process has nothing any more."""
-    while s.process[at].low < s.process[at].high and _is_empty(s, at, s.process[at].low):
-        s.process[at].low += _1
+def trim(s: HierarchyState, address: np.uint64) -> None:
+    """Skip blocks in which a process has no bits."""
+    while s.process[address].low < s.process[address].high and _is_empty(
+        s, address, s.process[address].low
+    ):
+        s.process[address].low += _1
 
 
 @inlined
-def stamp(s: State, at: np.uint64, message: np.uint64) -> None:
-    """Let a message carry what its sender has in DV or CI, and empty these (Listings 4 and 9)."""
-    trim(s, at)
-    row, first = s.at.used, s.process[at].low
-    count = s.process[at].high - first
+def attach_needs(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
+    """Attach the sender's DV or CI to a message, and empty these (Listings 4 and 9)."""
+    trim(s, address)
+    row, first = s.counters.used, s.process[address].low
+    count = s.process[address].high - first
     if row + count >= np.uint64(len(s.needs)):
-        s.at.full = _1
+        s.counters.is_full = _1
         count = _0
     for k in range(count):
         for word in range(8):
-            s.needs[row + k, 0, word] = s.sets[first + k, at, KEPT, word]
-            s.sets[first + k, at, KEPT, word] = _0
-        if s.measures.causes:
+            s.needs[row + k, 0, word] = s.sets[first + k, address, DEPENDENCIES, word]
+            s.sets[first + k, address, DEPENDENCIES, word] = _0
+        if s.selection.violations:
             for word in range(8):
-                s.needs[row + k, 1, word] = s.sets[first + k, at, SHADOW, word]
-                s.sets[first + k, at, SHADOW, word] = _0
-    s.at.used += count
+                s.needs[row + k, 1, word] = s.sets[first + k, address, IDR_DEPENDENCIES, word]
+                s.sets[first + k, address, IDR_DEPENDENCIES, word] = _0
+    s.counters.used += count
     s.message[message].row = row
     s.message[message].bottom = first
     s.message[message].rows = count
-    s.process[at].low = s.process[at].high
+    s.process[address].low = s.process[address].high
 
 
 @inlined
-def follow_own(s: State, message: np.uint64) -> None:
-    """Let a message need its sender's message before it, too."""
+def add_previous(s: HierarchyState, message: np.uint64) -> None:
+    """Add the sender's previous message to the needs."""
     if s.message[message].before != 0:
         before = np.uint64(s.message[message].before) - _1
         bottom, row = np.uint64(s.message[message].bottom), np.uint64(s.message[message].row)
@@ -167,14 +171,14 @@ def follow_own(s: State, message: np.uint64) -> None:
         if bottom <= block < bottom + np.uint64(s.message[message].rows):
             word = (before >> _6) & _7
             s.needs[row + block - bottom, 0, word] |= bit(before)
-            if s.measures.causes:
+            if s.selection.violations:
                 s.needs[row + block - bottom, 1, word] |= bit(before)
         else:
-            s.message[message].far = s.message[message].before
+            s.message[message].far_before = s.message[message].before
 
 
 @inlined
-def _append(s: State, word: np.uint64, first: np.uint64, count: np.uint64) -> np.uint64:
+def _append(s: HierarchyState, word: np.uint64, first: np.uint64, count: np.uint64) -> np.uint64:
     while word != _0:
         lowest = word & (~word + _1)
         s.listed[count] = first + ones(lowest - _1)
@@ -184,24 +188,21 @@ def _append(s: State, word: np.uint64, first: np.uint64, count: np.uint64) -> np
 
 
 @njit
-def list_needs(s: State, message: np.uint64, which: np.uint64) -> np.uint64:
-    """Put the needs of a message but its sender's previous one into `list`; return how many.
-
-    `which`: 0 by the protocol, 1 by IDR.
-    """
+def list_needs(s: HierarchyState, message: np.uint64, which: np.uint64) -> np.uint64:
+    """List the needs by the protocol (`which` 0) or IDR (1) in `listed`. Return the count."""
     count, row = _0, np.uint64(s.message[message].row)
     bottom = np.uint64(s.message[message].bottom)
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(_0, np.uint64(8)):
             bits = s.needs[row + k, which, word]
             count = _append(s, bits, ((bottom + k) << _9) | (word << _6), count)
-    if s.message[message].before != 0 and s.message[message].far == 0:
-        return _without(s, count, np.uint64(s.message[message].before) - _1)
+    if s.message[message].before != 0 and s.message[message].far_before == 0:
+        return _remove_message(s, count, np.uint64(s.message[message].before) - _1)
     return count
 
 
 @inlined
-def _without(s: State, count: np.uint64, message: np.uint64) -> np.uint64:
+def _remove_message(s: HierarchyState, count: np.uint64, message: np.uint64) -> np.uint64:
     kept = _0
     for k in range(count):
         if s.listed[k] != message:
@@ -211,38 +212,40 @@ def _without(s: State, count: np.uint64, message: np.uint64) -> np.uint64:
 
 
 @inlined
-def list_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    """Put what a process misses of what a message needs into `list`; return how many."""
+def list_missing(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
+    """List the needs that a process lacks in `listed`. Return the count."""
     count, row = _0, np.uint64(s.message[message].row)
     bottom = np.uint64(s.message[message].bottom)
     for k in range(np.uint64(s.message[message].rows)):
         for word in range(_0, np.uint64(8)):
-            absent = s.needs[row + k, 0, word] & ~s.sets[bottom + k, at, HAVE, word]
+            absent = s.needs[row + k, 0, word] & ~s.sets[bottom + k, address, HAVE, word]
             count = _append(s, absent, ((bottom + k) << _9) | (word << _6), count)
     if (
-        s.message[message].far != 0
-        and has(s, HAVE, at, np.uint64(s.message[message].far) - _1) == _0
+        s.message[message].far_before != 0
+        and contains(s, HAVE, address, np.uint64(s.message[message].far_before) - _1) == _0
     ):
-        s.listed[count] = np.uint64(s.message[message].far) - _1
+        s.listed[count] = np.uint64(s.message[message].far_before) - _1
         count += _1
     return count
 
 
 @njit
-def list_member(s: State, which: np.uint64, at: np.uint64) -> np.uint64:
-    """Put a set of a process (KEPT, SHADOW) into `list`; return how many."""
+def list_set(s: HierarchyState, which: np.uint64, address: np.uint64) -> np.uint64:
+    """List DEPENDENCIES or IDR_DEPENDENCIES in `listed`. Return the count."""
     count = _0
-    for block in range(s.process[at].low, s.process[at].high):
+    for block in range(s.process[address].low, s.process[address].high):
         for word in range(_0, np.uint64(8)):
-            count = _append(s, s.sets[block, at, which, word], (block << _9) | (word << _6), count)
+            count = _append(
+                s, s.sets[block, address, which, word], (block << _9) | (word << _6), count
+            )
     return count
 
 
 @njit
-def count_member(s: State, which: np.uint64, at: np.uint64) -> np.uint64:
-    """Return how many messages KEPT or SHADOW of a process has."""
+def count_set(s: HierarchyState, which: np.uint64, address: np.uint64) -> np.uint64:
+    """Return the size of DEPENDENCIES or IDR_DEPENDENCIES of a process."""
     count = _0
-    for block in range(s.process[at].low, s.process[at].high):
+    for block in range(s.process[address].low, s.process[address].high):
         for word in range(8):
-            count += ones(s.sets[block, at, which, word])
+            count += ones(s.sets[block, address, which, word])
     return count

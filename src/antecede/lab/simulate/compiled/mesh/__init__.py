@@ -1,1 +1,1 @@
-"""Causal broadcast over a mesh, compiled: BSS, IDR, DS."""
+"""Compiled engine of causal broadcast over a mesh: BSS, IDR, DS."""

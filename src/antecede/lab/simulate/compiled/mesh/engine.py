@@ -1,14 +1,10 @@
-"""Compiled engine of broadcast over a mesh: scenarios that it runs, its arrays, its figures.
+"""Compiled engine of broadcast over a mesh: supported configurations, arrays, metrics.
 
-Theory of operation
--------------------
-`mesh.loop` does the run. The width of its window of messages follows from the send times. Let D be
-the longest delay of any channel. A message m is delivered everywhere D after its sending, as its
+`mesh.loop` executes the run. The width of its window of messages follows from the send times. Let D
+be the longest delay of any channel. A message m is delivered everywhere D after its send, as its
 whole past was sent before it. The first message f that is sent later has m in its past, so D after
-f no set of fresh messages has m. The last message that needs m directly was sent by then, and is
-delivered everywhere D later. From then on nothing asks for m, and its place is free.
-
-The figures are exactly those of the readable engine (differential test).
+f no set of fresh messages contains m. The last message that needs m directly was sent by then, and
+is delivered everywhere D later. From then on nothing needs m, and its slot is free.
 """
 
 from __future__ import annotations
@@ -23,14 +19,20 @@ from antecede.core.protocols import Relation
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.compiled import inputs
 from antecede.lab.simulate.compiled.mesh import loop, state
-from antecede.lab.simulate.compiled.mesh.state import Counters, Size, State
-from antecede.lab.simulate.compiled.queue import new_queue
-from antecede.lab.simulate.compiled.records import new_state
+from antecede.lab.simulate.compiled.mesh.state import MeshArraySizes, MeshCounters, MeshState
+from antecede.lab.simulate.compiled.queue import make_queue
+from antecede.lab.simulate.compiled.records import make_state
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.network import channels
-from antecede.lab.simulate.outputs.metrics import binned_wait_figures, sample_times
-from antecede.lab.simulate.outputs.result import EVERYTHING, JUDGED, NOT_ASKED, Measures, Result
+from antecede.lab.simulate.network import make_channels
+from antecede.lab.simulate.outputs.metrics import compute_binned_wait_metrics, list_sample_times
+from antecede.lab.simulate.outputs.result import (
+    EVERYTHING,
+    NOT_SELECTED,
+    VIOLATION_METRICS,
+    Measures,
+    Result,
+)
 from antecede.lab.simulate.random_streams import Ints
 from antecede.lab.simulate.schedule import Schedule
 from antecede.lab.simulate.topology import Mesh
@@ -47,100 +49,101 @@ PROTOCOLS = {
 """Protocol and variant -> control information of its messages."""
 
 
-class Recorded(NamedTuple):
-    """A run with everything that can be compared."""
+class MeshRecording(NamedTuple):
+    """A run with all events for differential tests."""
 
     result: Result
-    deliveries: Ints  # [deliveries, 3] member, message and time in us, in the order of the run
-    log_at: Ints  # [messages] how many deliveries there were before each message was sent
-    control_bytes: Ints  # [messages] by the source's accounting
-    encoded_bytes: Ints  # [messages] on the wire
+    deliveries: Ints  # [deliveries, 3] Member, message and time in us, in order
+    deliveries_before: Ints  # [messages] Number of deliveries before each message was sent
+    control_bytes: Ints  # [messages] By the source's accounting
+    wire_bytes: Ints  # [messages] On the wire
 
 
 def can_run_mesh(scenario: Scenario) -> str | None:
-    """Return why the engine can not run a scenario; None: it can."""
+    """Return why the engine cannot run a configuration (None: it can)."""
     if not isinstance(scenario.topology, Mesh):
-        return "it runs on a mesh only"
+        return "it needs a mesh"
     if (scenario.protocol, scenario.variant) not in PROTOCOLS:
         known = ", ".join(" ".join(pair).strip() for pair in PROTOCOLS)
-        return f"it knows {known}"
+        return f"it supports {known}"
     if scenario.options:
-        return "it takes no options of a protocol"
+        return "it supports no protocol options"
     fanout = scenario.workload.fanout
     if fanout is not None and fanout < scenario.topology.size - 1:
-        return "its messages are for everybody"
-    return inputs.unfit(scenario)
+        return "it supports no addressees"
+    return inputs.find_misfit(scenario)
 
 
 def bytes_mesh(scenario: Scenario, seed: int = 0) -> int:
-    """Return the memory that a run needs at most. Raises ScenarioError."""
-    inputs.refuse("mesh", can_run_mesh(scenario))
-    size = _size(scenario, Traffic(scenario, seed).schedule, EVERYTHING)
-    return state.state_bytes(size, _carries(scenario), scenario.links.fifo)
+    """Return the memory that a run needs at most. Raises ConfigError."""
+    inputs.reject("mesh", can_run_mesh(scenario))
+    size = _compute_array_sizes(scenario, Traffic(scenario, seed).schedule, EVERYTHING)
+    return state.compute_state_bytes(size, _find_control_kind(scenario), scenario.links.fifo)
 
 
-def run_mesh(scenario: Scenario, seed: int, measures: Measures = EVERYTHING) -> Result:
-    """Run a scenario; raises ScenarioError where `can_run_mesh` says why not."""
-    return _result(scenario, seed, _run(scenario, seed, measures), measures)
+def run_mesh(scenario: Scenario, seed: int, selection: Measures = EVERYTHING) -> Result:
+    """Run a configuration. Raises ConfigError if `can_run_mesh` has a reason."""
+    return _make_result(scenario, seed, _run(scenario, seed, selection), selection)
 
 
-def record_mesh(scenario: Scenario, seed: int) -> Recorded:
-    """Run a scenario and keep its deliveries: 24 bytes each. Raises ScenarioError."""
+def record_mesh(scenario: Scenario, seed: int) -> MeshRecording:
+    """Run a configuration and store its deliveries: 24 bytes each. Raises ConfigError."""
     s = _run(scenario, seed, EVERYTHING, log=True)
-    sizes = _control_bytes(scenario, s), s.encoded.astype(np.int64)
-    return Recorded(_result(scenario, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
+    sizes = _compute_control_bytes(scenario, s), s.wire_bytes.astype(np.int64)
+    return MeshRecording(_make_result(scenario, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
 
 
-def _carries(scenario: Scenario) -> np.uint64:
+def _find_control_kind(scenario: Scenario) -> np.uint64:
     return PROTOCOLS[scenario.protocol, scenario.variant]
 
 
-def _run(scenario: Scenario, seed: int, measures: Measures, log: bool = False) -> State:
-    s = prepared(scenario, seed, measures, log)
+def _run(scenario: Scenario, seed: int, selection: Measures, log: bool = False) -> MeshState:
+    s = prepare(scenario, seed, selection, log)
     loop.run(s)
     return s
 
 
-def prepared(
-    scenario: Scenario, seed: int, measures: Measures = EVERYTHING, log: bool = False
-) -> State:
-    """Return the state of a run in which nothing has happened yet. Raises ScenarioError."""
-    inputs.refuse("mesh", can_run_mesh(scenario))
+def prepare(
+    scenario: Scenario, seed: int, selection: Measures = EVERYTHING, log: bool = False
+) -> MeshState:
+    """Return the initial state of a run. Raises ConfigError."""
+    inputs.reject("mesh", can_run_mesh(scenario))
     sends = Traffic(scenario, seed).schedule
-    size, carries = _size(scenario, sends, measures), _carries(scenario)
-    of = channels(scenario.topology, scenario.links)
-    return State(
-        **new_state(state.shapes(size, carries, scenario.links.fifo, log), Counters),
-        **inputs.input_arrays(scenario, seed, sends, size.samples),
-        queue=new_queue(size.longest_us, size.most),
+    size, carries = _compute_array_sizes(scenario, sends, selection), _find_control_kind(scenario)
+    channels = make_channels(scenario.topology, scenario.links)
+    return MeshState(
+        **make_state(state.list_shapes(size, carries, scenario.links.fifo, log), MeshCounters),
+        **inputs.make_input_arrays(scenario, seed, sends, size.samples),
+        queue=make_queue(size.longest_us, size.max_copies),
         sender=sends.sender.astype(np.uint64),
-        kind=of.kind.astype(np.uint64),
-        place=(np.arange(size.members) % len(of.places)).astype(np.uint64),
-        carries=carries,
-        seq=inputs.sender_numbers(sends.sender),
-        longest=np.uint64(size.longest_us),
+        kind=channels.kind.astype(np.uint64),
+        location=(np.arange(size.members) % len(channels.location_delays_us)).astype(np.uint64),
+        control_kind=carries,
+        seq=inputs.number_by_sender(sends.sender),
+        longest_us=np.uint64(size.longest_us),
     )
 
 
-def _size(scenario: Scenario, sends: Schedule, measures: Measures) -> Size:
-    members, longest_us = scenario.topology.size, inputs.longest_us(scenario)
+def _compute_array_sizes(
+    scenario: Scenario, sends: Schedule, selection: Measures
+) -> MeshArraySizes:
+    members, longest_us = scenario.topology.size, inputs.find_longest_delay_us(scenario)
     sent_us = sends.time_us
-    kept = np.arange(len(sent_us)) - inputs.oldest_needed(sent_us, longest_us, 2 * longest_us)
+    kept = np.arange(len(sent_us)) - inputs.find_oldest_needed(sent_us, longest_us, 2 * longest_us)
     window = int(kept.max(initial=0)) + 64
-    return Size(
+    return MeshArraySizes(
         members=members,
         messages=len(sent_us),
-        samples=len(sample_times(scenario)) if measures.storage else 0,
+        samples=len(list_sample_times(scenario)) if selection.storage else 0,
         window=max(state.BLOCK_BITS, 1 << (window - 1).bit_length()),
         longest_us=longest_us,
-        most=inputs.most_sent_within(sent_us, longest_us + 128) * (members - 1),
-        judged=measures.causes,
-        encoded=measures.encoded,
+        max_copies=inputs.count_most_sent(sent_us, longest_us + 128) * (members - 1),
+        checks_violations=selection.violations,
+        counts_wire=selection.encoded,
     )
 
 
-def _control_bytes(scenario: Scenario, s: State) -> Ints:
-    """Return [messages] bytes of control information, as the protocols' `control_bytes`."""
+def _compute_control_bytes(scenario: Scenario, s: MeshState) -> Ints:
     if scenario.protocol in ("idr", "ds"):
         return PAIR_BYTES * s.pairs.astype(np.int64)
     if scenario.variant == "differences":
@@ -149,9 +152,9 @@ def _control_bytes(scenario: Scenario, s: State) -> Ints:
     return np.full(len(s.sender), each, dtype=np.int64)
 
 
-def _result(scenario: Scenario, seed: int, s: State, measures: Measures) -> Result:
-    arrivals, deliveries = int(s.at.arrivals), int(s.at.deliveries)
-    stored, series = _samples_of(scenario, s)
+def _make_result(scenario: Scenario, seed: int, s: MeshState, selection: Measures) -> Result:
+    arrivals, deliveries = int(s.counters.arrivals), int(s.counters.deliveries)
+    stored, series = _compute_storage_metrics(scenario, s)
     figures = {
         "sent": len(s.sender),
         "arrivals": arrivals,
@@ -159,57 +162,62 @@ def _result(scenario: Scenario, seed: int, s: State, measures: Measures) -> Resu
         "held_at_end": arrivals - deliveries,
         "lost": 0,
         "duplicates": 0,
-        **_sizes(scenario, s, measures),
+        **_compute_size_metrics(scenario, s, selection),
         **stored,
-        **_waits(s),
-        **_judged(scenario, s),
+        **_compute_wait_metrics(s),
+        **_compute_violation_metrics(scenario, s),
     }
-    relation = Relation.FIFO if _carries(scenario) == state.NUMBER else Relation.BY_DELIVERY
-    caveats = {} if len(s.done) else dict.fromkeys(JUDGED, NOT_ASKED)
+    relation = (
+        Relation.FIFO if _find_control_kind(scenario) == state.NUMBER else Relation.BY_DELIVERY
+    )
+    caveats = {} if len(s.newest_delivered) else dict.fromkeys(VIOLATION_METRICS, NOT_SELECTED)
     return Result(scenario, seed, "compiled", figures, series, relation, caveats)
 
 
-def _judged(scenario: Scenario, s: State) -> dict[str, float]:
-    """Return deliveries before a cause; nothing where they were not looked for."""
-    if not len(s.done):
+def _compute_violation_metrics(scenario: Scenario, s: MeshState) -> dict[str, float]:
+    if not len(s.newest_delivered):
         return {}
-    if s.at.unjudged:
+    if s.counters.unchecked:
         raise ScenarioError(
-            f"the compiled engine of a mesh cannot judge this run: {s.at.unjudged} times a member "
-            f"lacks a message after the longest delay ({int(s.longest) / US:g} s). "
-            "Use --engine readable"
+            f"the compiled mesh engine cannot count violations of this run: {s.counters.unchecked} "
+            f"times a member lacks a message after the longest delay ({int(s.longest_us) / US:g} "
+            "s); use --engine reference"
         )
-    by_delivery = int(s.at.early)
-    kept = by_delivery if _carries(scenario) != state.NUMBER else int(s.at.overtaking)
-    found = kept, by_delivery, int(s.at.early_by_receipt), int(s.at.deliveries)
-    return dict(zip(JUDGED, found, strict=True))
+    by_delivery = int(s.counters.violations)
+    kept = (
+        by_delivery
+        if _find_control_kind(scenario) != state.NUMBER
+        else int(s.counters.fifo_violations)
+    )
+    found = kept, by_delivery, int(s.counters.receipt_violations), int(s.counters.deliveries)
+    return dict(zip(VIOLATION_METRICS, found, strict=True))
 
 
-def _sizes(scenario: Scenario, s: State, measures: Measures) -> dict[str, float]:
-    """Return means over counted messages: sums of integers, divided once."""
-    control = _control_bytes(scenario, s)[int(s.warm) :]
+def _compute_size_metrics(
+    scenario: Scenario, s: MeshState, selection: Measures
+) -> dict[str, float]:
+    control = _compute_control_bytes(scenario, s)[int(s.warm) :]
     count, total = len(control), int(control.sum())
-    if not count or scenario.topology.size == 1:  # who is alone transmits nothing
+    if not count or scenario.topology.size == 1:  # a single peer transmits nothing
         return {}
     squares = int((control * control).sum())
     found: dict[str, float] = {}
-    if measures.sizes:
+    if selection.sizes:
         deviation = math.sqrt(count * squares - total * total) / count
-        found |= {"peer.overhead_bytes": total / count, "peer.overhead_bytes_sd": deviation}
-    if measures.encoded:
-        found["peer.encoded_bytes"] = int(s.encoded[int(s.warm) :].sum()) / count
+        found |= {"peer.control_bytes": total / count, "peer.control_bytes_sd": deviation}
+    if selection.encoded:
+        found["peer.wire_bytes"] = int(s.wire_bytes[int(s.warm) :].sum()) / count
     return found
 
 
-def _samples_of(
-    scenario: Scenario, s: State
+def _compute_storage_metrics(
+    scenario: Scenario, s: MeshState
 ) -> tuple[dict[str, float], dict[str, Sequence[float]]]:
-    """Return the figures of storage and messages held, and both over time."""
     members = scenario.topology.size
-    if not len(s.sample):
+    if not len(s.samples):
         return {}, {}
     pairs, most, held, most_held = (
-        s.sample[name].astype(np.int64) for name in ("pairs", "most_pairs", "held", "most_held")
+        s.samples[name].astype(np.int64) for name in ("pairs", "most_pairs", "held", "most_held")
     )
     vector = INTEGER_BYTES * members * (2 if scenario.variant == "differences" else 1)
     each = PAIR_BYTES if scenario.protocol == "idr" else 0
@@ -228,10 +236,9 @@ def _samples_of(
     return figures, series
 
 
-def _waits(s: State) -> dict[str, float]:
-    """Return mean, quantiles and maximum in ms, exact to the microsecond."""
+def _compute_wait_metrics(s: MeshState) -> dict[str, float]:
     bins = s.wait_us.astype(np.int64)
     waited = np.flatnonzero(bins)
     total_us = int((bins * np.arange(len(bins))).sum())
     longest_us = int(waited[-1]) if len(waited) else 0
-    return binned_wait_figures(bins, int(s.at.counted), total_us, longest_us)
+    return compute_binned_wait_metrics(bins, int(s.counters.counted), total_us, longest_us)

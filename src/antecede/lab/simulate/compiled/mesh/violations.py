@@ -1,20 +1,24 @@
-"""Deliveries before a cause in the compiled mesh, whatever the protocol promises.
+"""Causal violations in the compiled mesh, whatever the protocol promises.
 
-Theory of operation
--------------------
-A past is a set of messages in the ring of slots, as in `mesh.sets`. A delivery is early when the
-member lacks a message of the past. Each message has two pasts: by delivery (handed to or sent by
-the sender) and by receipt (arrived at or sent by the sender). Control information is not used.
+A past is a set of messages in the ring of slots, as in `mesh.sets`. A delivery is a violation if
+the member lacks a message of the past. Each message has two pasts: by delivery (delivered to or
+sent by the sender) and by receipt (arrived at or sent by the sender). Control information is not
+used.
 
-A past holds no message that is older than the longest delay, as every member has that one. This
-is checked, 64 messages at a time, before it is relied on (`Counters.unjudged`).
+A past has no message that is older than the longest delay, as every member has that one. This is
+checked, 64 messages at a time, before it is relied on (`MeshCounters.unchecked`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.mesh.state import NUMBER, State, bit, block_before
+from antecede.lab.simulate.compiled.mesh.state import (
+    NUMBER,
+    MeshState,
+    find_previous_block,
+    make_bit,
+)
 from antecede.tables.kernels import inlined_lent as inlined
 
 _0, _1, _3, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 3, 6, 7, 9))
@@ -24,84 +28,88 @@ _BY_DELIVERY, _BY_RECEIPT = 0, 1
 
 
 @inlined
-def judge_send(s: State, member: np.uint64, slot: np.uint64) -> None:
-    """Let a message's pasts be what its sender knows."""
-    _pass_old(s, s.number[slot])
+def check_send(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
+    """Set a message's pasts to the messages that its sender knows."""
+    _skip_old_words(s, s.number[slot])
     ring = np.uint64(s.have.shape[1] * 8 - 1)
-    first, last = s.at.recent & ring, slot >> _6
-    s.reach[slot] = _blocks(s, first, last)
+    first, last = s.counters.recent & ring, slot >> _6
+    s.past_blocks[slot] = _count_blocks(s, first, last)
     block = slot >> _9
-    for _ in range(s.reach[slot]):
+    for _ in range(s.past_blocks[slot]):
         for word in range(8):
             s.past[slot, block, _BY_DELIVERY, word] = _0
             s.past[slot, block, _BY_RECEIPT, word] = _0
-        block = block_before(s, block)
+        block = find_previous_block(s, block)
     for k in range(((last - first) & ring) + _1):
         at = (first + np.uint64(k)) & ring
         block, place = at >> _3, at & _7
         for how in (_BY_DELIVERY, _BY_RECEIPT):
-            s.past[slot, block, how, place] = s.knows[member, block, how, place]
-    _learn_of(s, _BY_DELIVERY, member, slot)
-    _learn_of(s, _BY_RECEIPT, member, slot)
-    if s.carries == NUMBER:
-        s.done[member, member] = np.uint32(s.seq[s.number[slot]])
+            s.past[slot, block, how, place] = s.known[member, block, how, place]
+    _add_known(s, _BY_DELIVERY, member, slot)
+    _add_known(s, _BY_RECEIPT, member, slot)
+    if s.control_kind == NUMBER:
+        s.newest_delivered[member, member] = np.uint32(s.seq[s.number[slot]])
 
 
 @inlined
-def judge_arrival(s: State, member: np.uint64, slot: np.uint64) -> None:
-    """Let a member know by receipt of a message and its past."""
+def check_arrival(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
+    """Add a message and its past to those that a member knows by receipt."""
     block = slot >> _9
-    for _ in range(s.reach[slot]):
+    for _ in range(s.past_blocks[slot]):
         for word in range(8):
-            s.knows[member, block, _BY_RECEIPT, word] |= s.past[slot, block, _BY_RECEIPT, word]
-        block = block_before(s, block)
-    _learn_of(s, _BY_RECEIPT, member, slot)
+            s.known[member, block, _BY_RECEIPT, word] |= s.past[slot, block, _BY_RECEIPT, word]
+        block = find_previous_block(s, block)
+    _add_known(s, _BY_RECEIPT, member, slot)
 
 
 @inlined
-def judge_delivery(s: State, member: np.uint64, slot: np.uint64) -> None:
-    """Count a delivery that lacks something of its message's past."""
+def check_delivery(s: MeshState, member: np.uint64, slot: np.uint64) -> None:
+    """Count a violation if the member lacks a message of the past."""
     early, early_by_receipt = _0, _0
     block = slot >> _9
-    for _ in range(s.reach[slot]):
+    for _ in range(s.past_blocks[slot]):
         for word in range(8):
             past = s.past[slot, block, _BY_DELIVERY, word]
             lacks = ~s.have[member, block, word]
             early |= past & lacks
             early_by_receipt |= s.past[slot, block, _BY_RECEIPT, word] & lacks
-            s.knows[member, block, _BY_DELIVERY, word] |= past
-        block = block_before(s, block)
-    _learn_of(s, _BY_DELIVERY, member, slot)
-    s.at.early += np.uint64(early != _0)
-    s.at.early_by_receipt += np.uint64(early_by_receipt != _0)
-    if s.carries == NUMBER:
+            s.known[member, block, _BY_DELIVERY, word] |= past
+        block = find_previous_block(s, block)
+    _add_known(s, _BY_DELIVERY, member, slot)
+    s.counters.violations += np.uint64(early != _0)
+    s.counters.receipt_violations += np.uint64(early_by_receipt != _0)
+    if s.control_kind == NUMBER:
         sender, number = s.sender[s.number[slot]], np.uint32(s.seq[s.number[slot]])
-        s.at.overtaking += np.uint64(s.done[member, sender] + np.uint32(1) != number)
-        s.done[member, sender] = number
+        s.counters.fifo_violations += np.uint64(
+            s.newest_delivered[member, sender] + np.uint32(1) != number
+        )
+        s.newest_delivered[member, sender] = number
 
 
 @inlined
-def forget_word(s: State, block: np.uint64, word: np.uint64) -> None:
-    """Empty a word of the ring in what all members know."""
-    for member in range(np.uint64(len(s.knows))):
-        s.knows[member, block, _BY_DELIVERY, word] = _0
-        s.knows[member, block, _BY_RECEIPT, word] = _0
+def clear_word(s: MeshState, block: np.uint64, word: np.uint64) -> None:
+    """Clear a word of the ring in the known messages of all members."""
+    for member in range(np.uint64(len(s.known))):
+        s.known[member, block, _BY_DELIVERY, word] = _0
+        s.known[member, block, _BY_RECEIPT, word] = _0
 
 
 @inlined
-def _pass_old(s: State, message: np.uint64) -> None:
-    """Pass over words whose messages all are older than the longest delay; check them."""
+def _skip_old_words(s: MeshState, message: np.uint64) -> None:
+    """Skip words whose messages all are older than the longest delay, and check them."""
     now = s.time_us[message]
-    while s.at.recent < message >> _6 and s.time_us[(s.at.recent << _6) | _63] + s.longest < now:
-        word = s.at.recent & np.uint64(s.have.shape[1] * 8 - 1)
+    while (
+        s.counters.recent < message >> _6
+        and s.time_us[(s.counters.recent << _6) | _63] + s.longest_us < now
+    ):
+        word = s.counters.recent & np.uint64(s.have.shape[1] * 8 - 1)
         for member in range(np.uint64(len(s.have))):
-            s.at.unjudged += np.uint64(s.have[member, word >> _3, word & _7] != _ALL)
-        s.at.recent += _1
+            s.counters.unchecked += np.uint64(s.have[member, word >> _3, word & _7] != _ALL)
+        s.counters.recent += _1
 
 
 @inlined
-def _blocks(s: State, first: np.uint64, last: np.uint64) -> np.uint64:
-    """Return how many blocks the words from `first` to `last` of the ring are in."""
+def _count_blocks(s: MeshState, first: np.uint64, last: np.uint64) -> np.uint64:
     blocks = np.uint64(s.have.shape[1])
     if first > last and first >> _3 == last >> _3:
         return blocks
@@ -109,5 +117,5 @@ def _blocks(s: State, first: np.uint64, last: np.uint64) -> np.uint64:
 
 
 @inlined
-def _learn_of(s: State, how: int, member: np.uint64, slot: np.uint64) -> None:
-    s.knows[member, slot >> _9, how, (slot >> _6) & _7] |= bit(slot)
+def _add_known(s: MeshState, relation: int, member: np.uint64, slot: np.uint64) -> None:
+    s.known[member, slot >> _9, relation, (slot >> _6) & _7] |= make_bit(slot)
