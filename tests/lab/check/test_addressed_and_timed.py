@@ -25,7 +25,7 @@ from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.lab.diagram.text import draw_text
 from tests.lab.check import require_failure
 from tests.lab.check import toys_timed as toys
-from tests.lab.check.test_explorer import judged_by_the_oracle
+from tests.lab.check.test_explorer import check_with_oracle
 
 SHORT = SuitePlan(runs=30)
 
@@ -99,7 +99,7 @@ def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
         while found is None and not explorer.enabled.is_at_end(explorer.unpack(state)):
             move, state, found = rng.choice(list(explorer.list_successors(state)))
             path.append(move)
-        judged_by_the_oracle(explorer, path, found)
+        check_with_oracle(explorer, path, found)
 
 
 @pytest.mark.slow

@@ -276,7 +276,7 @@ def test_a_search_is_stopped_while_something_is_played(serve: Serve, files: Path
     slow = serve(protocols=[f"{own}:Careless"])
     (name,) = slow.get("start")["own_files"]
     job = slow.post("search", protocol="matrix", members=4, messages=8, thorough=True)["job"]
-    plays = threading.Thread(target=slow.say, args=("run",),
+    plays = threading.Thread(target=slow.post, args=("run",),
                              kwargs={"text": PLAIN, "protocols": [name]})  # fmt: skip
     plays.start()
     time.sleep(1)

@@ -30,7 +30,9 @@ def test_the_trace_of_a_run_says_the_same(tmp_path: Path) -> None:
         rows = [row for row in table.to_pylist() if row["rule"] == rule]
         assert len(rows) == 5
         keys = ("causal", "ordered", "false_pairs", "missed_pairs")
-        for key, column in zip(keys, ("causal", "ordered", "false_pairs", "missed_pairs"), strict=True):
+        for key, column in zip(
+            keys, ("causal", "ordered", "false_pairs", "missed_pairs"), strict=True
+        ):
             assert figures[f"false_causality.{rule}.{key}"] == sum(row[column] for row in rows)
     assert figures["false_causality.timestamp.false_pairs"] > 0
 

@@ -178,7 +178,7 @@ class Bench:
         self.searches.close()
         self._sandbox.close()
 
-    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def get(self, path: str, asked: Mapping[str, str]) -> Answer:
         """Answer requests for the page, its start options, and the progress of a search."""
         if path == "":
             return Answer(200, "text/html", make_page("The playground").encode())
@@ -190,7 +190,7 @@ class Bench:
             return _make_answer(lambda: self.searches.get_progress(asked.get("job", "")))
         return NOTHING
 
-    def posted(self, path: str, body: bytes) -> Answer:
+    def post(self, path: str, body: bytes) -> Answer:
         """Answer a request by name."""
         act = self._handlers.get(path)
         if act is None:

@@ -201,7 +201,11 @@ def _build_count_row(total: DataFrame, orders: list[str], pairs: bool) -> DataFr
     texts = [_format_pair(name, count_or_zero(of).cast("string")) for name, of in details.items()]
     texts.append(_format_pair("unlogged_entries", F.col("unlogged").cast("string")))
     texts.append(_format_pair("unlogged_hosts", F.col("unlogged_hosts")))
-    texts.append(_format_pair("clock_inconsistencies", F.coalesce(F.col("clock_inconsistencies"), F.lit("[]"))))
+    texts.append(
+        _format_pair(
+            "clock_inconsistencies", F.coalesce(F.col("clock_inconsistencies"), F.lit("[]"))
+        )
+    )
     made["__details"] = F.concat_ws(", ", *texts)
     return total.select(RUN_KEY, "run", *(column.alias(name) for name, column in made.items()))
 

@@ -244,7 +244,9 @@ def add_causal_labels(
         status=status,
         max_entries=max_entries,
     )
-    check_relation_input(df, spec.order, "add_causal_labels", {"causal_label": causal_label, "status": status})
+    check_relation_input(
+        df, spec.order, "add_causal_labels", {"causal_label": causal_label, "status": status}
+    )
     if is_analyzed(df):
         warn_without_causes(df, spec.order)
     placed = partition_by_group(df, spec.order).withColumn(RESULT, _make_label_column(df, spec))

@@ -42,9 +42,9 @@ def past(
     """Return the rows that happened before any of the given events.
 
     `events`: values of the column `id` (in any group), or a DataFrame of rows with a causal label.
-    `df` needs the label column of `add_causal_labels`, best read from a stored table. Nothing runs until
-    the result is used. It then fails for events that are unknown, unordered, or labelled in another
-    call.
+    `df` needs the label column of `add_causal_labels`, best read from a stored table. Nothing runs
+    until the result is used. It then fails for events that are unknown, unordered, or labelled in
+    another call.
 
     With `after` no labels are needed: declared causes are followed from the events at once, one
     Spark job per superstep (`id`, `after`, `group`, `time` as for `add_causal_labels`). Raises
@@ -62,7 +62,9 @@ def past(
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
         return _traverse_edges(df, events, ways, max_supersteps, backwards=True)
-    known = _find_labels(df, events, id, causal_label).select(F.explode(_expand_label("s")).alias("e"))
+    known = _find_labels(df, events, id, causal_label).select(
+        F.explode(_expand_label("s")).alias("e")
+    )
     entries = known.select("e.*").groupBy("g", "chain")
     frontier = entries.agg(F.max("position").alias("top"), *_find_versions())
     frontier = _hide_columns(frontier, "g", "chain", "top", "oldest", "newest")
@@ -139,13 +141,13 @@ def _traverse_edges(
 # -- causal labels -------------------------------------------------------------------------------
 
 
-def _find_labels(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFrame:
-    _check_label(df, stamp)
+def _find_labels(df: DataFrame, events: Events, id: str | None, causal_label: str) -> DataFrame:
+    _check_label(df, causal_label)
     if isinstance(events, DataFrame):
-        _check_label(events, stamp)
-        given = events.select(column_of(stamp).alias("s"))
+        _check_label(events, causal_label)
+        given = events.select(column_of(causal_label).alias("s"))
         wrong = F.lit(f"one of the events: an event without a causal label {NO_PLACE}")
-        return given.select(F.coalesce("s", F.raise_error(wrong).cast(STAMP)).alias("s"))
+        return given.select(F.coalesce("s", F.raise_error(wrong).cast(LABEL_TYPE)).alias("s"))
     if id is None:
         raise InputError("events are ids: give id=, the column of ids")
     if not is_analyzed(df):
@@ -181,17 +183,14 @@ def _check_label(df: DataFrame, causal_label: str) -> None:
         return
     if causal_label not in df.columns:
         raise InputError(
-            f"no column {causal_label}: make it by add_causal_labels, or give after= to do without "
-            "labels"
+            f"no column {causal_label}: add it by add_causal_labels, or give after= to query "
+            "without labels"
         )
     kind = df.schema[causal_label].dataType.simpleString()
     if kind != LABEL_TYPE.simpleString():
         raise InputError(
-            f"no column {stamp}: add it by add_causal_labels, or give after= to query without labels"
+            f"column {causal_label} has type {kind}, expected a label of add_causal_labels"
         )
-    kind = df.schema[stamp].dataType.simpleString()
-    if kind != STAMP.simpleString():
-        raise InputError(f"column {stamp} has type {kind}, expected a label of add_causal_labels")
 
 
 def _expand_label(causal_label: str) -> Column:

@@ -40,13 +40,13 @@ class _Page:
     def __init__(self, source: Source) -> None:
         self.source = source
 
-    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def get(self, path: str, asked: Mapping[str, str]) -> Answer:
         try:
             return self._answer(path, asked)
         except AntecedeError as error:
             return plain(422, str(error))
 
-    def posted(self, path: str, body: bytes) -> Answer:
+    def post(self, path: str, body: bytes) -> Answer:
         return plain(405, "this page is read-only")
 
     def _answer(self, path: str, query: Mapping[str, str]) -> Answer:

@@ -225,8 +225,8 @@ def meter_figures(
             pairs = {
                 "causal": counts.causal,
                 "ordered": counts.ordered,
-                "false_pairs": counts.unnecessary,
-                "missed_pairs": counts.missed,
+                "false_pairs": counts.false_pairs,
+                "missed_pairs": counts.missed_pairs,
             }
             for kind, count in pairs.items():
                 metric = f"false_causality.{name}.{kind}"
