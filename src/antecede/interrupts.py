@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-Result = TypeVar("Made")
+Result = TypeVar("Result")
 POLL_S = 0.1
 
 
