@@ -107,7 +107,7 @@ def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
         ),
         (["{log}", "--option", "patience_s"], "write NAME=VALUE"),
         (["{log}", "--option", "bounds={'far': 1}"], "it has accuracy_s, least_s, most_s"),
-        (["{log}", "--option", "bounds={'most_s': -1}"], "delays of"),
+        (["{log}", "--option", "bounds={'most_s': -1}"], "channel delays"),
         (["{log}", "-o", "{log}"], "is read by this command"),
         (["{log}", "-o", "{log}/x/y"], "does not exist"),
         (["{text}"], "cannot be read as Parquet or Arrow"),

@@ -218,8 +218,8 @@ def test_what_an_option_cannot_be_is_refused(order: str, kind: str) -> None:
     ("call", "says"),
     [
         (lambda: Group("alice", members=5), "members= is 5"),  # type: ignore[arg-type]
-        (lambda: Group("alice", order=["x"]), r"no protocol is called \['x'\]; there are causal"),  # type: ignore[arg-type]
-        (lambda: Group.options([]), r"no protocol is called \[\]; there are"),  # type: ignore[arg-type]
+        (lambda: Group("alice", order=["x"]), r"unknown order \['x'\]; choose from causal"),  # type: ignore[arg-type]
+        (lambda: Group.options([]), r"unknown order \[\]; choose from"),  # type: ignore[arg-type]
         (lambda: Group("al\udc80"), "member name 'al"),
         (lambda: Group("a", room="\udc80"), "room= is .* UTF-8 encoding .surrogates"),
         (lambda: Group.accept([], Group("a").invite("b")), "member name is"),  # type: ignore[arg-type]

@@ -143,7 +143,7 @@ def test_calls_that_a_role_cannot_serve_change_nothing() -> None:
 def test_every_address_has_a_name_of_its_own() -> None:
     with pytest.raises(LocalError, match=r"missing addresses: \[10\]"):
         Group.around(role("p0"), {k: v for k, v in NAMES.items() if k != 10}, order="hierarchical")
-    with pytest.raises(LocalError, match="a name of its own"):
+    with pytest.raises(LocalError, match="a unique name"):
         Group.around(role("p0"), {**NAMES, 1: "p0"}, order="hierarchical")
 
 

@@ -142,7 +142,7 @@ def test_an_empty_list_of_receivers_is_not_everybody(order: str) -> None:
 )
 def test_an_invitation_with_numbers_that_cannot_be_is_refused(order: str, frontier: object) -> None:
     forged = forged_invitation(order, frontier)
-    with pytest.raises(DecodeError, match="does not match"):
+    with pytest.raises(DecodeError, match="none of|invalid join state"):
         Group.accept("dave", forged)
 
 
@@ -209,7 +209,8 @@ def test_lives_of_strangers_are_bounded(members: tuple[str, ...] | None) -> None
     parts = frame.unpack(alice.order, alice.send(b"x"))
     before = bob.snapshot()
     with pytest.raises(
-        UnknownMemberError if members else LimitError, match=r"speaks of (a life|lives) of"
+        UnknownMemberError if members else LimitError,
+        match=r"reports (an incarnation|incarnations) of",
     ):
         bob.receive(frame.pack(parts._replace(known=told)))
     assert bob.snapshot() == before
@@ -232,11 +233,11 @@ def test_notes_tell_no_lives_that_cannot_be() -> None:
     (note,) = (packet.wire for packet in alice.outgoing())
     told = (("ghost", frame.Incarnation(1, 7)),)
     parts = frame.unpack(alice.order, note)._replace(known=told)
-    with pytest.raises(UnknownMemberError, match="'ghost', who is not in the group"):
+    with pytest.raises(UnknownMemberError, match="unknown member 'ghost'"):
         bob.receive(frame.pack(parts), now=0)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "x", ["a"]])
 def test_what_is_not_bytes_is_no_message(wrong: Any) -> None:
-    with pytest.raises(DecodeError, match="a message is bytes, not"):
+    with pytest.raises(DecodeError, match="expected bytes"):
         Group("alice").receive(wrong)

@@ -242,7 +242,7 @@ def test_what_depends_on_a_superseded_message_is_refused() -> None:
     assert texts(bob.receive(again.send(b"new"))) == [b"new"]
     refused(bob, answer, "depends on alice's message 1 from before", IncarnationError)
     seen = bob.send(b"answers the new one")
-    refused(carol, seen, "bob says that alice was restored", IncarnationError)
+    refused(carol, seen, "bob reports that alice was restored", IncarnationError)
 
 
 def test_what_is_told_of_a_new_life_refuses_the_old_one() -> None:
@@ -354,13 +354,13 @@ def test_a_head_that_was_read_before_is_read_alike() -> None:
     one, two, long = (alice.send(payload) for payload in (b"1", b"2", b"3" * 300))
     bob.receive(one)
     assert [bob.inspect(two), bob.inspect(long)] == [fresh.inspect(two), fresh.inspect(long)]
-    refused(bob, two[:18] + b"\xff", "cut short", DecodeError)
+    refused(bob, two[:18] + b"\xff", "truncated", DecodeError)
     assert bob.receive(two)
     assert bob.receive(long)
     assert bob.receive(restored(alice.snapshot()).send(b"4"))  # its head has more
     fresh.receive(one)
     alice.invite("dave")
-    refused(fresh, alice.send(b"5")[:18] + b"\xff", "cut short", DecodeError)
+    refused(fresh, alice.send(b"5")[:18] + b"\xff", "truncated", DecodeError)
 
 
 def test_a_head_is_judged_anew_when_a_member_joins() -> None:

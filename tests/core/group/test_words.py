@@ -145,7 +145,7 @@ def test_the_sequencer_is_named_as_members_are() -> None:
     [
         ("zoe", "sequencer='zoe': unknown member"),
         (7, "sequencer=7: expected a member name, or its number"),
-        (True, "sequencer is True; it is the name of a member"),
+        (True, "sequencer=True: expected a member name"),
         ([], r"sequencer=\[\]: expected a member name"),
     ],
 )

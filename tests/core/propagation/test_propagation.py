@@ -286,7 +286,7 @@ def test_names_that_cannot_stand_in_an_id() -> None:
         with pytest.raises(InputError):
             ContextPropagator(**options)
     assert ContextPropagator("s").create_message() != ContextPropagator("s").create_message()
-    with pytest.raises(LocalError, match="comes from"), stamper().resuming(("a",)):  # type: ignore[arg-type]
+    with pytest.raises(LocalError, match="expected a context"), stamper().resuming(("a",)):  # type: ignore[arg-type]
         pass
     with pytest.raises(LocalError):
         stamper().join(Past(("a,b",)))

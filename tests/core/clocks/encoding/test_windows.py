@@ -103,7 +103,7 @@ def test_damaged_bytes_are_one_spelling_or_refused(bits: int, where: float, byte
     [
         (b"\x01", "empty"),
         (b"\x08\x05", "empty"),
-        (b"\x11\x05", "no numbers"),  # a parameter for no runs
+        (b"\x11\x05", "without numbers"),  # a parameter for no runs
         (b"\x30\x05\x03\x00", "byte of 0"),
         (b"\x30\x05\x07", "after the end"),  # three runs, two announced
         (b"\x30\x05\x08", "1 of 2"),
@@ -187,10 +187,10 @@ def test_damaged_counters_are_one_spelling_or_refused(
     [
         (b"\x12\x05\x07", DecodeError, "have runs"),
         (b"\x10\x05\x07\x00", DecodeError, "after the end"),
-        (b"\x20\x05\x07\x00\x01", DecodeError, "2 members, 0 bits"),
+        (b"\x20\x05\x07\x00\x01", DecodeError, "0 bits left for the counters of 2 members"),
         (b"\x20\x05\x07\x00\x0f", DecodeError, "after the end"),
         (b"\x20\x05\x07\x00\x15", DecodeError, "mean"),  # 8 and 8, by a mean of 7
-        (b"\x20\x05\x00\x00\x0b", DecodeError, "counter of -1"),
+        (b"\x20\x05\x00\x00\x0b", DecodeError, "counter -1 is negative"),
         (b"\x20\x05\x07\x41\x0f", DecodeError, "Rice codes of 65"),
     ],
 )

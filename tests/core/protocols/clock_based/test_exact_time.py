@@ -136,7 +136,7 @@ def test_bounds_in_nanoseconds_are_the_same_bounds() -> None:
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        ({"accuracy_s": 1, "accuracy_ns": 1}, "twice"),
+        ({"accuracy_s": 1, "accuracy_ns": 1}, "give one of the two"),
         ({"accuracy_s": -1}, "accuracy"),
         ({"most_s": float("inf")}, "finite"),
         ({"least_s": float("nan"), "most_s": 3}, "finite"),
@@ -144,7 +144,7 @@ def test_bounds_in_nanoseconds_are_the_same_bounds() -> None:
         ({"most_s": 10**10}, "146 years"),
         ({"most_s": Decimal("1e999999999")}, "146 years"),
         ({"accuracy_s": Decimal("-1e999999999")}, "146 years"),
-        ({"least_s": Decimal("1e-999999999")}, "a nanosecond is the least"),
+        ({"least_s": Decimal("1e-999999999")}, "the resolution is 1 ns"),
         ({"accuracy_ns": 0.5}, "accuracy"),
         ({"least_ns": 5, "most_ns": 4}, "expected 0 <= least <= most"),
     ],
@@ -207,7 +207,7 @@ def test_recovery_and_patience_refuse_to_go_without_the_time() -> None:
     [
         ({"now": 1_700_000_000_000_000_000}, "now_ns"),
         ({"now": 1.7e18}, "now_ns"),
-        ({"now": 5, "now_ns": 5}, "once"),
+        ({"now": 5, "now_ns": 5}, "both given"),
         ({"now_ns": 5.0}, "whole nanoseconds"),
         ({"now_ns": True}, "whole nanoseconds"),
         ({"now": float("nan")}, "finite"),

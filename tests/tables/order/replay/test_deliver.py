@@ -432,7 +432,7 @@ def test_wide_tables_keep_columns_of_any_type() -> None:
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ({"order": "casual"}, "no protocol is called 'casual'"),
+        ({"order": "casual"}, "unknown order 'casual'"),
         ({"order": "hierarchical"}, "several roles"),
         ({"options": {"speed": 3}}, "speed"),
         ({"members": ()}, "members= is empty"),
