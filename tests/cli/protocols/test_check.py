@@ -109,6 +109,6 @@ def test_a_file_that_does_not_run_is_named_with_its_line(tmp_path: Path) -> None
 
 def test_unknown_names_are_answered_with_the_known_ones(refused: Call) -> None:
     assert "unordered, fifo, bss" in refused("check", "nothing")
-    with pytest.raises(LocalError, match="variants: differences, as-published"):
+    with pytest.raises(LocalError, match="choose from differences, as-published"):
         run_check("bss", variant="nonsense")
     assert main(["check", "bss", "--members", "1"]) == 2

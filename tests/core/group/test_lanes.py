@@ -93,7 +93,7 @@ def test_without_lanes_these_groups_stay_closed(order: str) -> None:
 
 def test_numbers_to_begin_at_are_refused_where_they_cannot_be() -> None:
     closed = Group("a", ["a", "b"], order="linear")
-    with pytest.raises(LocalError, match="lanes"):
+    with pytest.raises(LocalError, match="sender_logs"):
         closed.begin_at({"b": 1})
     a = founded("linear")
     b = accepted("b", a.invite("b"))

@@ -101,7 +101,7 @@ def test_a_record_is_written_as_a_dict() -> None:
     hint = Bounds[int] | None
     read = read_option("bounds", "{'accuracy_s': 0.5, 'least_s': 1, 'most_s': 2}", hint)
     assert isinstance(read, Bounds)
-    with pytest.raises(OptionError, match=r"option bounds: .*it has accuracy_s, least_s"):
+    with pytest.raises(OptionError, match=r"option bounds: .*fields are accuracy_s, least_s"):
         read_option("bounds", "{'accuracy': 0.5}", hint)
 
 

@@ -177,7 +177,7 @@ def test_total_order_says_what_it_keeps() -> None:
     gap = "protocol total-agreed\nmembers A B\n\nsend A m\nsend A n\narrive B n\n"
     assert compare_runs(gap)[0]["steps"][-1]["states"]["B"]["after gap"] == "n"
     known = "protocol total\nmembers A B C\n\nsend B m\narrive A m\narrive C note-A\n"
-    assert compare_runs(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
+    assert compare_runs(known)[0]["steps"][-1]["states"]["C"]["assigned"] == "1: B 1"
 
 
 def test_what_waits_for_time_alone_is_needless_though_nothing_else_happens_to_its_member() -> None:

@@ -141,11 +141,11 @@ def test_what_is_written_leaves_out_what_does_nothing(tmp_path: Path) -> None:
 
 MINE = """
 from antecede.core.protocols.vector.bss import Bss
-from antecede.core.protocols.options.checks import ANYTHING, Needs
+from antecede.core.protocols.options.checks import ANY_VALUE, Requires
 
 
 class Mine(Bss):
-    dependent_options = (Needs("k", (("deep", ANYTHING),)),)
+    dependent_options = (Requires("k", (("deep", ANY_VALUE),)),)
 
     def __init__(self, me, members, *, k: int = 3, deep: bool = False, table: dict | None = None):
         super().__init__(me, members)

@@ -514,10 +514,10 @@ def test_control_bytes_by_the_fields_of_section_6() -> None:
         ({"keep": 0}, "keep"),
         ({"buffer_limit": 0, "retry_s": 1.0}, "buffer_limit"),
         ({"buffer_limit": 5}, "needs recovery"),
-        ({"delivery": "never"}, "'null' or 'bound'"),
+        ({"delivery": "never"}, "null or bound"),
         ({"delivery": "bound"}, "needs bounds"),
         ({"recovery_s": -1.0}, "recovery_s"),
-        ({"as_published": ("rule-1b",)}, "there are dropped, dseq, equal-times"),
+        ({"as_published": ("rule-1b",)}, "choose from dropped, dseq, equal-times"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options: Any, words: str) -> None:

@@ -174,7 +174,7 @@ def test_a_super_peer_discards_what_is_held_beyond_the_last_message_on_both_side
     assert list(super_peer.leave(4, 1)) == [Discard(upward, AFTER_LEAVE)]
     effects = super_peer.receive(upward._replace(seq=1))
     assert [e.message.payload for e in effects if isinstance(e, Transmit)] == [b"2"]
-    assert not super_peer.table.floors  # type: ignore[attr-defined]
+    assert not super_peer.table.lower_bounds  # type: ignore[attr-defined]
     super_peer.receive(external(2))
     assert list(super_peer.leave(2, 1)) == [Discard(external(2), AFTER_LEAVE)]
     assert len(super_peer.receive(external(1))) == 0  # the group is empty

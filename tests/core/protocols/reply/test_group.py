@@ -61,7 +61,7 @@ def test_a_newcomer_begins_from_its_sponsors_ordering_lists() -> None:
 )
 def test_a_bad_frontier_is_refused_and_changes_nothing(frontier: object) -> None:
     a = SemanticOrder(0, (0, 1))
-    with unchanged(a), pytest.raises(RemoteError, match="frontier"):
+    with unchanged(a), pytest.raises(RemoteError, match="join state"):
         a.adopt(frontier)
 
 

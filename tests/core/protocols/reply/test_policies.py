@@ -112,12 +112,12 @@ def test_set_aside_is_final() -> None:
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))
     assert said(a.receive(msg("B1"), now=s(6.0))) == ["deliver B1"]
-    assert said(a.receive(msg("B2", "B1"), now=s(6.0))) == ["discard B2: set aside before"]
+    assert said(a.receive(msg("B2", "B1"), now=s(6.0))) == ["discard B2: dropped before"]
     assert said(a.receive(msg("C1", "B2"), now=s(6.0))) == [
         "discard C1: dropped: reply to message 2 of member 1, which was dropped"
     ]
     assert said(a.receive(msg("C2", "C1"), now=s(6.0))) == [
-        "discard C2: set aside: reply to message 1 of member 2"
+        "discard C2: dropped: reply to message 1 of member 2, which was dropped"
     ]
     assert said(a.receive(msg("C3", "B1"), now=s(6.0))) == ["deliver C3"]
     assert a.counts["set_aside"] == 3
@@ -181,12 +181,12 @@ def test_overflow_set_aside_gives_up_the_oldest_and_what_answers_it() -> None:
     a = SemanticOrder(0, range(3), store_limit=1, overflow="set_aside")
     a.receive(msg("B2", "B1"))
     assert said(a.receive(msg("C2", "C1"))) == [
-        "discard B2: set aside: the store is full",
+        "discard B2: dropped: the store is full",
         "hold C2 for C1",
     ]
     assert said(a.receive(msg("C3", "C2"))) == [
-        "discard C2: set aside: the store is full",
-        "discard C3: set aside: reply to message 2 of member 2",
+        "discard C2: dropped: the store is full",
+        "discard C3: dropped: reply to message 2 of member 2, which was dropped",
     ]
     assert a.counts["set_aside"] == 3
 

@@ -84,7 +84,7 @@ def test_iii_a_2_uniqueness_one_parent() -> None:
     before = a.snapshot()
     with pytest.raises(LocalError, match="several_parents=True"):
         a.send("A1", after=(mid("B1"), mid("B2")))
-    with pytest.raises(RemoteError, match="answers 2 messages"):
+    with pytest.raises(RemoteError, match="replies to 2 messages"):
         a.receive(msg("B3", "B1", "B2"))
     assert a.snapshot() == before
     assert a.send("A1", after=(mid("B1"), mid("B1"))), "the same parent twice is one parent"

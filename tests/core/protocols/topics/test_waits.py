@@ -88,7 +88,7 @@ GRIDS: dict[str, Bounds[int]] = {
 
 def patch_waits(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
     """Reduce both bounds by so many seconds."""
-    for bound in ("after_publishing_ns", "after_arrival_ns"):
+    for bound in ("wait_after_publishing_ns", "wait_after_arrival_ns"):
         whole: Callable[[Delays, int, int], int] = getattr(Delays, bound)
 
         def shorter(
@@ -122,7 +122,7 @@ def test_the_bound_of_the_publishers_own_channel_is_too_short(
     assert not any(early_on_the_grid("htbc", far, (0, 1)))
     monkeypatch.setattr(
         Delays,
-        "after_publishing_ns",
+        "wait_after_publishing_ns",
         lambda self, j, i: self.bounds.most_delay_ns(j, i) + self.error_ns(j, i),
     )
     assert any(early_on_the_grid("htbc", far, (0, 1)))
@@ -152,7 +152,7 @@ def test_channels_that_are_alike_are_answered_as_if_each_were_spelt_out() -> Non
         general = Delays(spelt, range(4))
         for one, other in pairs:
             assert alike.least_ns(one, other) == general.least_ns(one, other)
-            for bound in ("after_publishing_ns", "after_arrival_ns"):
+            for bound in ("wait_after_publishing_ns", "wait_after_arrival_ns"):
                 assert getattr(alike, bound)(one, other) == getattr(general, bound)(one, other)
         assert (
             alike.bounds.least_apart_ns() == general.bounds.least_apart_ns() == s(least_s - 2 * 2)

@@ -78,8 +78,8 @@ def hierarchical(
     unknown = sorted(set(as_published) - set(PUBLISHED_LISTINGS))
     if unknown or pruning not in PRUNING:
         raise LocalError(
-            f"unknown pruning {pruning!r} or as_published {unknown}; choose from {PRUNING} and "
-            f"{PUBLISHED_LISTINGS}"
+            f"pruning {pruning!r} or as_published {unknown} is unknown; choose from {PRUNING} "
+            f"and {PUBLISHED_LISTINGS}"
         )
     if pruning == NONE and ack_after:
         raise LocalError("ack_after has no effect with pruning 'none'; leave it out")
