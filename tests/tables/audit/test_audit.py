@@ -247,7 +247,7 @@ def test_clear_errors(
 def test_two_formats_are_two_traces(csv_file: Path) -> None:
     other = csv_file.with_name("mail.jsonl")
     other.write_text('{"id":"a","parent":null,"sender":"s","date":1,"arrived":2}\n')
-    with pytest.raises(InputError, match="is mail, but"):
+    with pytest.raises(InputError, match="format mail, but"):
         audit([csv_file, other])
 
 

@@ -108,7 +108,7 @@ def test_what_is_no_reader_is_refused() -> None:
             reader.register(wrong)  # type: ignore[arg-type]
     assert not isinstance(reader.by_name("mail"), Fake)
     with pytest.raises(
-        FormatError, match="known are automerge, cloudevents, editing, git, irc, lora, mail"
+        FormatError, match="choose from automerge, cloudevents, editing, git, irc, lora, mail"
     ):
         reader.by_name("verse")
 

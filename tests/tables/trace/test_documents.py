@@ -227,7 +227,7 @@ def test_an_id_of_several_sources_names_no_cause(
     assert get_causes(trace)["/pay:2"] == ["1 (of 2 sources)"]
     assert trace.details == {AMBIGUOUS_CAUSES: 1}
     assert main(["meter", str(path)]) == 2  # this cause is not a causality source
-    assert "as '1 (of 2 sources)'" in capsys.readouterr().err
+    assert "example: '1 (of 2 sources)'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_user_who_names_columns_reads_a_table(tmp_path: Path) -> None:
     trace = read([path], options=ReadOptions(columns={"parents": ("why",)}))
     assert trace.format == "table"
     assert get_causes(trace) == {"1": [], "2": ["1"]}
-    with pytest.raises(InputError, match="has no use for columns"):
+    with pytest.raises(InputError, match="does not use columns"):
         read([path], "cloudevents", ReadOptions(columns={"parents": ("why",)}))
 
 

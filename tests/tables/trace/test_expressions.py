@@ -59,4 +59,4 @@ def test_a_function_that_rejects_a_record_names_option_and_expression(text: str)
     expression = compile_expression(text, "--id")
     with pytest.raises(InputError) as caught:
         select_values(expression, {"a": 1, "b": [{"c": 1}, {"c": "x"}]})
-    assert f"--id {text!r} fails for this record" in str(caught.value)
+    assert f"--id: {text!r} fails for this record" in str(caught.value)

@@ -223,7 +223,7 @@ def test_a_log_that_is_too_large_to_be_matched_is_refused(
     path = bomb(tmp_path / "x.log.gz", CLOCK, b"\0" * 63 + b"\n", 50)
     peak, found = peak_mib(path)
     assert isinstance(found, FormatError)
-    assert "more than 1 MiB" in found.message
+    assert "exceeds 1 MiB" in found.message
     assert found.line is not None
     assert peak < 20
 

@@ -115,7 +115,7 @@ def test_rows_of_change_events_keep_their_columns(tmp_path: Path) -> None:
     path = write_file(tmp_path, lines(*ENVELOPES), "d.jsonl")
     with pytest.raises(FormatError) as caught:
         read([path])
-    run(str(caught.value).partition("op): ")[2].partition(", then read")[0], tmp_path)
+    run(str(caught.value).partition("op); run: ")[2].partition(", then read")[0], tmp_path)
     first = json.loads((tmp_path / "flat.jsonl").read_text().splitlines()[0])
     assert (first["row_id"], first["row_customer"]) == (1, 2)
     assert (first["member"], first["topic"], first["text"]) == ("db1", "orders", "c")
@@ -143,7 +143,7 @@ def test_zeek_logs(packed: bool, tmp_path: Path) -> None:
 
 def test_records_without_anything_like_an_id_list_their_columns(tmp_path: Path) -> None:
     path = write_file(tmp_path, lines({"level": "x", "msg": {"text": "y"}}), "t.jsonl")
-    with pytest.raises(FormatError, match="columns are level, msg; say --id COLUMN"):
+    with pytest.raises(FormatError, match="columns are level, msg; give --id COLUMN"):
         read([path])
 
 

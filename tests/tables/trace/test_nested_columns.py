@@ -116,7 +116,7 @@ def test_an_id_is_one_value(tmp_path: Path) -> None:
 
 def test_an_object_as_an_id_points_to_an_expression(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [{"key": {"hash": "x"}}])
-    with pytest.raises(FormatError, match=r"an expression reaches into it: key\.hash"):
+    with pytest.raises(FormatError, match=r"an expression can select a part: key\.hash"):
         read([path], options=options(id="key"))
 
 
@@ -145,7 +145,7 @@ def test_ids_of_several_parts(of_id: Any, causes: Any, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [*CLOUD[:3], CLOUD[4]])
     trace = both(path, options(id=of_id, parents=causes))
     assert get_causes(trace) == WANTED
-    assert "1 of its 2 parts are blank (" in str(trace.quarantine["reason"][0])
+    assert "1 of 2 parts are blank (" in str(trace.quarantine["reason"][0])
     assert not any(trace.details.get(name) for name in ("unreadable_causes", "partial_causes"))
 
 
@@ -234,7 +234,7 @@ def test_likely_columns_of_causes_are_read_if_they_name_ids(
         assert f"{column} may contain causes but is not read; give --after COLUMN" in shown
         assert "causality_source: none" in shown
     assert main(["meter", str(path)]) == 2
-    assert f"columns are id, {column}; say --after COLUMN" in capsys.readouterr().err
+    assert f"columns are id, {column}; give --after COLUMN" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("column", ["next", "nextId", "children", "successors"])

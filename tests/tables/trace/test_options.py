@@ -42,7 +42,7 @@ def test_the_command_line_tells_it_in_one_line(
     path = write_file(tmp_path, TABLE, "t.csv")
     assert main(["audit", str(path), "--delimiter", "x"]) == 2
     err = capsys.readouterr().err
-    assert "has no use for delimiter" in err
+    assert "does not use delimiter" in err
     assert err.count("\n") == 1
 
 

@@ -204,7 +204,7 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         (first, "is read by this command"),
         (tmp_path, "is a folder"),
         (tmp_path / "none/x.log", "does not exist"),
-        (tmp_path / "x.txt", "unknown file ending"),
+        (tmp_path / "x.txt", "tells no format"),
         (tmp_path / "x.log", "no such file"),
     ):
         source = tmp_path / "absent" if why == "no such file" else first
@@ -219,5 +219,5 @@ def test_bad_records_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     source = write_file(tmp_path, '{"id":"1"}\n{"id":\n{"id":null}\n', "t.jsonl")
     for out in ("o.parquet", "o.log"):
         said = run_command(capsys, "convert", str(source), "-o", str(tmp_path / out))
-        assert "set aside: 1 x not JSON" in said
+        assert "set aside: 1 x invalid JSON" in said
         assert "set aside: 1 x no id" in said

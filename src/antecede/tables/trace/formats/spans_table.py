@@ -153,7 +153,7 @@ def found_in(columns: Sequence[str]) -> Found:
         if timed:
             raise InputError(
                 f"no column of a span's start or end (startTimeUnixNano, start); "
-                f"{', '.join(timed)[:300]} may contain it: rename it, or drop it"
+                f"{', '.join(timed)[:300]} may hold one: rename it, or drop it"
             )
     return Found(**of)  # type: ignore[arg-type]
 
