@@ -80,7 +80,7 @@ def test_the_quarantine_of_an_earlier_run_is_kept_too(trace: Path, tmp_path: Pat
 
 def test_ties_by_a_column_that_nobody_knows(trace: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match="no event has a value of commit_time; known are send_time"
+        InputError, match="no event has a value of commit_time; choose from send_time"
     ):
         run(trace, "-o", tmp_path / "out.parquet", "--by", "commit_time")
 
