@@ -264,7 +264,7 @@ def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
     [
         (
             [Event(id="a", send_time=1, file_order=0), Event(id="b", parents=("a",), send_time=2)],
-            "none: no effect comes before its cause by the sender's clock and as the file lists",
+            "none: no effect comes before its cause by the sender's clock and in file order",
         ),
         (
             [Event(id="a"), Event(id="b", parents=("a",))],

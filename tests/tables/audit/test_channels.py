@@ -112,7 +112,7 @@ def test_receipts_before_their_sends_in_a_circle() -> None:
     """Neither send can come first, so happened-before is undefined."""
     found = channel_models(table_of(moves("P?b P!a Q?a Q!b")))["arrivals"]
     assert (found["model"], found["overtaken_causally"]) == ("circular", None)
-    assert "circle" in describe_channels({"arrivals": found})[0]
+    assert "cycle" in describe_channels({"arrivals": found})[0]
 
 
 @given(executions(), executions())

@@ -132,7 +132,7 @@ def test_a_deep_chain_of_merges_keeps_few_rows(monkeypatch: pytest.MonkeyPatch) 
         slots.append(args[-1])
         return inner(*args)
 
-    monkeypatch.setattr(sketches, "_sketched", noted)
+    monkeypatch.setattr(sketches, "_sum_sketches", noted)
     estimate_pairs(shape("one past", np.random.default_rng(1), 5000), np.arange(5000), ranks=16)
     assert slots[0] <= 4
 

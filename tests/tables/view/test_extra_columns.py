@@ -84,7 +84,7 @@ def test_any_type_is_a_text() -> None:
 
 
 def test_what_has_no_room_is_noted(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extra_columns, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(extra_columns, "MAX_COLUMNS", 2)
     shown = picture(trace_of(table), title="t")
     assert shown.meta["own"] == ["status", "how long"]
     said = [one["what"] for one in shown.meta["findings"]]

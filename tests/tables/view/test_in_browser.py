@@ -184,9 +184,7 @@ def test_the_keyboard_alone_reaches_everything(opened: Opened) -> None:
     first = shown.evaluate("antecede.model.chosen")
     assert first >= 0
     shown.evaluate("row => antecede.reveal(row)", row_of(shown, "b", "receive", "cyd"))
-    chosen = (
-        "((model) => `${classify.ids.at(classify.chosen)} ${classify.kindOf(classify.chosen)}`)"
-    )
+    chosen = "((model) => `${model.ids.at(model.chosen)} ${model.kindOf(model.chosen)}`)"
     chosen += "(antecede.model)"
     shown.keyboard.press("ArrowRight")
     assert shown.evaluate(chosen) == "a receive"

@@ -170,7 +170,7 @@ def test_a_file_that_is_being_written_keeps_the_picture_before(tmp_path: Path) -
 def test_pieces_in_the_page(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiles, "PIECE", 400)
+    monkeypatch.setattr(tiles, "MAX_TILE_EVENTS", 400)
     trace = drawn(5, events=6000, members=8)
     write_tiles(trace, tmp_path / "cut", "a <b>trace</b>")
     with serve(Tiles(tmp_path / "cut")) as serving:
@@ -202,7 +202,7 @@ def test_pieces_in_the_page(
 def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiles, "PIECE", 400)
+    monkeypatch.setattr(tiles, "MAX_TILE_EVENTS", 400)
     trace = drawn(6, events=3000, members=6)
     write_tiles(trace, tmp_path / "cut", "t")
     asked = Causality(trace)

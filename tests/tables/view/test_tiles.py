@@ -56,7 +56,7 @@ def test_every_level_counts_every_row(trace: Trace, tmp_path: Path) -> None:
 def test_a_stretch_has_its_events_or_their_counts(
     trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiles, "PIECE", 300)
+    monkeypatch.setattr(tiles, "MAX_TILE_EVENTS", 300)
     write_tiles(trace, tmp_path, "t")
     source = Tiles(tmp_path)
     times = np.asarray(compute_event_time(trace.events).to_pylist())
@@ -149,7 +149,7 @@ def test_a_folder_that_is_taken_or_none(trace: Trace, tmp_path: Path) -> None:
 def test_a_piece_marks_what_the_whole_trace_lost(
     trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tiles, "PIECE", 60)
+    monkeypatch.setattr(tiles, "MAX_TILE_EVENTS", 60)
     write_tiles(trace, tmp_path, "t")
     source = Tiles(tmp_path)
     marks = match_copies(trace.events).marks
@@ -166,7 +166,7 @@ def test_a_piece_marks_what_the_whole_trace_lost(
 
 
 def test_a_piece_with_rows_of_one_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "PIECE", 6)
+    monkeypatch.setattr(tiles, "MAX_TILE_EVENTS", 6)
     sends = [make_row("send", f"a{k}", "p", k) for k in range(10)]
     comes = [make_row("deliver", f"a{k}", "q", 1000 + k) for k in range(10)]
     write_tiles(trace_of([*sends, *comes]), tmp_path, "t")
