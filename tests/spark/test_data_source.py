@@ -105,7 +105,7 @@ def test_mailboxes_read_together_are_one_archive(source: SparkSession, tmp_path:
 
 def test_bad_records_end_the_query_unless_told(source: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,x\na,1\n,2\n")
-    with pytest.raises(Exception, match=r"t\.csv:3: no id; option quarantine") as info:
+    with pytest.raises(Exception, match=r"t\.csv:3: no id; set option quarantine") as info:
         source.read.format("antecede").load(str(tmp_path)).collect()
     assert "include" in str(info.value)
 

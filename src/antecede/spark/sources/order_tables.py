@@ -162,8 +162,8 @@ def survey(
         found.first_bad = found.first_bad or result.first_bad
         for name, value in result.details.items():
             note(found.details, Detail(name, value))
-        if result.own is not None:
-            schemas.append(result.own)
+        if result.user_schema is not None:
+            schemas.append(result.user_schema)
     if not sum(found.events):
         path = tasks[0].path if tasks else None
         more = f": {found.bad:,} bad records; the first: {found.first_bad}" if found.bad else ""
