@@ -25,7 +25,7 @@ from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.lab.diagram.text import draw_text
 from tests.lab.check import require_failure
 from tests.lab.check import toys_timed as toys
-from tests.lab.check.test_explorer import judged_by_the_oracle
+from tests.lab.check.test_explorer import check_with_oracle
 
 SHORT = SuitePlan(runs=30)
 
@@ -99,7 +99,7 @@ def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
         while found is None and not explorer.enabled.is_at_end(explorer.unpack(state)):
             move, state, found = rng.choice(list(explorer.list_successors(state)))
             path.append(move)
-        judged_by_the_oracle(explorer, path, found)
+        check_with_oracle(explorer, path, found)
 
 
 @pytest.mark.slow
@@ -156,11 +156,11 @@ members A B C
         ("bounds least=3 most=2", "the least comes first"),
         ("clock A", "write 'clock MEMBER SECONDS'"),
         ("clock A soon", "write 'clock MEMBER SECONDS'"),
-        ("clock Z 1", "a clock is set for Z"),
+        ("clock Z 1", "clock is set for Z"),
         ("subscribe A", "write 'subscribe MEMBER TOPIC ...'"),
         ("send A m to", r"write 'send MEMBER MESSAGE \[to"),
         ("send A m B", r"write 'send MEMBER MESSAGE \[to"),
-        ("send A m to B", "sends every message to all others"),
+        ("send A m to B", "sends every message to all members"),
         ("lose B", "write 'lose MEMBER MESSAGE'"),
     ],
 )
