@@ -87,7 +87,7 @@ def test_the_counterexample_is_a_scenario_that_shows_it(capsys: Capture) -> None
     ("target", "words"),
     [
         ("nowhere.py:Mine", "file not found"),
-        ("{own}:Nobody", "no class or function Nobody"),
+        ("{own}:Nobody", "unknown class or function Nobody"),
         ("{own}:Other", "is not a protocol"),
         ("{own}:Half", "does not implement receive"),
         ("{own}:Picky", "Picky\\(me, members\\) fails: TypeError"),

@@ -71,7 +71,7 @@ def test_already_the_first_process_never_sees_ctrl_c() -> None:
         "from antecede.lab.play.sandbox_process import Worker\n"
         "worker = Worker(Connection.recv)  # waits for a message that never comes\n"
         "print(Path(f'/proc/{worker.process.pid}/status').read_text())\n"
-        "worker.end()\n"
+        "worker.stop()\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

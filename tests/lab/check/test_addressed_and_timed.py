@@ -156,11 +156,11 @@ members A B C
         ("bounds least=3 most=2", "expected 0 <= least <= most"),
         ("clock A", "write 'clock MEMBER SECONDS'"),
         ("clock A soon", "write 'clock MEMBER SECONDS'"),
-        ("clock Z 1", "a clock is set for Z"),
+        ("clock Z 1", "clock is set for Z"),
         ("subscribe A", "write 'subscribe MEMBER TOPIC ...'"),
         ("send A m to", r"write 'send MEMBER MESSAGE \[to"),
         ("send A m B", r"write 'send MEMBER MESSAGE \[to"),
-        ("send A m to B", "sends every message to all others"),
+        ("send A m to B", "sends every message to all members"),
         ("lose B", "write 'lose MEMBER MESSAGE'"),
     ],
 )

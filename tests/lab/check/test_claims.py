@@ -63,7 +63,7 @@ def test_a_snapshot_that_adds_claims_is_found_by_runs_that_restore() -> None:
     target = find_target(f"{TOYS}:Restored")
     suite = conform(target.flat(3), SuitePlan(runs=20), 0)
     assert suite.failure is not None
-    assert "everybody has" in suite.failure.sentence()
+    assert "every member has" in suite.failure.sentence()
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ from antecede.lab.check.scenario.run import run_script
         (Send("Z", "z1"), "unknown member Z; choose from A, B"),
         (Send("C", "c1"), "C has left the group"),
         (Send("A", "a1"), "a1 has been sent already"),
-        (Send("A", "a2", ("never",)), "no message never has been sent"),
-        (Arrive("B", "b1"), "no message b1 has been sent"),
+        (Send("A", "a2", ("never",)), "message never has not been sent"),
+        (Arrive("B", "b1"), "message b1 has not been sent"),
         (Arrive("A", "a1"), "a1 is not in flight to A; no message is in flight to it"),
         (Arrive("B", "a1", again=True), "no copy of a1 has arrived at B before"),
         (Lose("A", "a1"), "a1 is not in flight to A"),
         (Join("C", "A"), "C is or was in the group"),
         (Leave("C"), "C has left the group"),
-        (Blocked("A"), "'blocked A' prints"),
+        (Blocked("A"), "'blocked A' only prints"),
     ],
 )
 def test_what_cannot_be_is_said_by_a_session_and_passed_over_by_a_judged_run(

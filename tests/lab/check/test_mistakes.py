@@ -255,7 +255,7 @@ def test_a_constructor_that_fails_in_larger_groups_is_a_finding(tmp_path: Path) 
 def test_state_of_the_class_is_not_that_of_a_member(tmp_path: Path) -> None:
     failure = find_failure(tmp_path, receive="self.box.append(message)")
     assert failure.what == SHARED_STATE
-    assert "the class attribute Mine.box changed" in failure.detail
+    assert "class attribute Mine.box changed" in failure.detail
 
 
 def test_one_list_for_all_members_is_found(tmp_path: Path) -> None:

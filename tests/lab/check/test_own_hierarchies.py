@@ -163,7 +163,10 @@ def test_a_super_peer_that_forgets_causes_after_five_messages_is_refuted(tmp_pat
             r"target\(\) returns a int, not an antecede\.lab\.check\.target\.",
         ),
         ("def target(): raise KeyError('x')", r"target\(\) fails: KeyError: 'x'"),
-        ("def target(): return Target('x', 3, Topology)", r"factory of the Target of .* is 3; it"),
+        (
+            "def target(): return Target('x', 3, Topology)",
+            r"factory of the Target of .* is 3; expected",
+        ),
         ("def target(): return Target('x', hierarchical, 3)", r"topology of the Target of .* is 3"),
         (
             "def target(): return Target('x', lambda t: {}, Topology)",

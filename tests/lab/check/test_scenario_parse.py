@@ -85,15 +85,15 @@ def test_a_hierarchy_is_read_group_by_group() -> None:
         (HEAD + "arrive A m twice\n", 3, "arrive MEMBER MESSAGE"),
         (HEAD + "join C\n", 3, "join NEW_MEMBER sponsor"),
         (HEAD + "leave\n", 3, "leave MEMBER"),
-        (HEAD + "tick soon\n", 3, "a number above 0"),
-        (HEAD + "tick -1\n", 3, "a number above 0"),
-        (HEAD + "tick nan\n", 3, "a number above 0"),
-        (HEAD + "tick inf\n", 3, "a number above 0"),
+        (HEAD + "tick soon\n", 3, "a number from 1 nanosecond"),
+        (HEAD + "tick -1\n", 3, "a number from 1 nanosecond"),
+        (HEAD + "tick nan\n", 3, "a number from 1 nanosecond"),
+        (HEAD + "tick inf\n", 3, "a number from 1 nanosecond"),
         (HEAD + "state\n", 3, "state MEMBER"),
         (HEAD + "blocked A B\n", 3, "blocked MEMBER"),
         (HEAD + "= out\n", 3, "before the first action"),
         (HEAD + "send A m\nmembers C\n", 4, "move it before the first action"),
-        ("", None, "begin with"),
+        ("", None, "start with"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, line: int | None, says: str) -> None:
@@ -163,7 +163,9 @@ def test_output_is_replaced_and_all_else_is_kept() -> None:
      "clock A 1e-999999999", "clock A 1e30", "tick 1e30", "tick 1e-10"],
 )  # fmt: skip
 def test_numbers_that_no_memory_holds_are_refused_at_once(line: str) -> None:
-    with pytest.raises(ScriptError, match=r"146 years|a number from 1 nanosecond") as caught:
+    with pytest.raises(
+        ScriptError, match=r"146 years|a nanosecond is the least|a number from 1"
+    ) as caught:
         parse_script(f"protocol physical\nmembers A B\n{line}\n")
     assert caught.value.line == 3
 

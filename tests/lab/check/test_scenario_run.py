@@ -115,7 +115,7 @@ def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None
     )
     done = run_script(own(tmp_path, "Picky", body, "send A m\narrive B m\nsend B n\n"))
     assert [moment.output for moment in done.results[1:]] == [
-        ("refused: not today",),
+        ("rejected: not today",),
         ("n is on its way to A",),
     ]
 

@@ -53,7 +53,7 @@ def test_states_are_those_of_who_was_touched() -> None:
     assert collect_states(run)[6, "P1"] == {"C": "(0, 1, 1)"}
     assert [name for _, name in collect_states(run)] == ["P3", "P2", "P2", "P1", "P3", "P1"]
     lines = format_states(run).splitlines()
-    assert lines[0].split() == ["step", "at", "keeps"]
+    assert lines[0].split() == ["step", "at", "state"]
     assert lines[4] == "   4  arrive P1 b  P1  C = (0, 0, 0)"
     assert not collect_states(run_script(parse_script(HELD)))
 
@@ -64,7 +64,7 @@ def test_what_can_not_be_drawn_is_refused() -> None:
         draw_notebook()
     with pytest.raises(LocalError, match="at least one, and not both"):
         draw_notebook(run, diagram(HELD))
-    with pytest.raises(LocalError, match="2 titles for 1 executions"):
+    with pytest.raises(LocalError, match="2 titles for 1 runs"):
         draw_notebook(run, titles=["a", "b"])
-    with pytest.raises(LocalError, match="1 titles for 0 executions"):
+    with pytest.raises(LocalError, match="1 titles for 0 runs"):
         draw_notebook(diagram(HELD), titles=["a"])

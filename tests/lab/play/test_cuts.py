@@ -182,7 +182,7 @@ def test_what_is_lost_is_told() -> None:
     told = describe_cut(
         make_execution("protocol fifo\nmembers A B\n\nsend A m\nlose B m\n"), {"A": 1}
     )
-    assert told["channels"] == [{"source": "A", "target": "B", "labels": ["m (lost on the way)"]}]
+    assert told["channels"] == [{"source": "A", "target": "B", "labels": ["m (lost)"]}]
 
 
 @pytest.mark.parametrize(

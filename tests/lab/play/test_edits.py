@@ -201,7 +201,7 @@ def test_an_action_is_changed_and_its_new_name_is_used_everywhere() -> None:
         "send P3 question", "arrive P2 question", "send P2 b after question",
         "arrive P3 b", "arrive P1 b", "arrive P1 question",
     ]  # fmt: skip
-    assert made.note == "a is called question everywhere"
+    assert made.note == "a is renamed to question everywhere"
     with pytest.raises(EditError, match="b is sent already"):
         after(TEXT, kind="change", command=0, line="send P3 b")
     made = after(TEXT, kind="change", command=4, line="lose P1 b")
@@ -318,7 +318,7 @@ def test_lines_of_the_head_are_set_and_taken_away() -> None:
     for line, says in (
         ("send A m", "is not a setting"),
         ("clock B soon", "the offset of its clock"),
-        ("clock Z 1", "a clock is set for Z"),
+        ("clock Z 1", "clock is set for Z"),
         ("protocol", "write 'protocol NAME"),
         ("members", "write 'members NAME"),
     ):

@@ -152,9 +152,9 @@ def test_what_cannot_be_searched_is_refused_before(finder: SearchManager) -> Non
         finder.start(SearchRequest("bss", "loud"))
     with pytest.raises(OptionError, match="options are"):
         finder.start(SearchRequest("bss", options=(("loud", "1"),)))
-    with pytest.raises(InputError, match="members=1: 2 to 10 here"):
+    with pytest.raises(InputError, match="members=1: choose 2 to 10"):
         finder.start(SearchRequest("bss", members=1))
-    with pytest.raises(InputError, match="messages=99: 1 to 12 here"):
+    with pytest.raises(InputError, match="messages=99: choose 1 to 12"):
         finder.start(SearchRequest("bss", messages=99))
     with pytest.raises(InputError, match="unknown search job"):
         finder.get_progress("")

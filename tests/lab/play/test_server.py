@@ -253,13 +253,13 @@ def test_a_search_is_begun_watched_and_stopped(asked: Asked) -> None:
     said = {"protocol": "bss", "variant": "as-published", "members": 3, "messages": 2}
     job = asked.post("search", **said)["job"]
     until = time.monotonic() + 120
-    while not (told := asked.get(f"found?job={job}"))["done"] and time.monotonic() < until:
+    while not (told := asked.get(f"progress?job={job}"))["done"] and time.monotonic() < until:
         time.sleep(0.1)
     assert told["ok"] is False
     assert asked.post("run", text=told["text"])["runs"][0]["error"] is None
     job = asked.post("search", protocol="idr", members=4, messages=6)["job"]
     assert asked.post("stop", job=job)["stopped"]
-    status, body, _ = asked.ask("GET", asked.word + "found?job=other")
+    status, body, _ = asked.ask("GET", asked.word + "progress?job=other")
     assert status == 422
     assert json.loads(body)["error"] == "unknown search job"
 

@@ -138,7 +138,7 @@ def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
 def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() -> None:
     text = f"{TWO}arrive C m\n"
     none, fifo, bss, total = compare_runs(text, "unordered", "fifo", "bss", "total")
-    assert none["summary"].startswith("2 messages, 0 held, 1 before a cause, 1 copy on the way.")
+    assert none["summary"].startswith("2 messages, 0 held, 1 before a cause, 1 copy in flight.")
     assert "0 held, 1 before a cause, 0 out of FIFO order" in fifo["summary"]
     assert "1 held (0 without a causal need), 0 before a cause, 1 copy" in bss["summary"]
     # after m has arrived, C still holds n: the sequencer A has not numbered n;
@@ -247,7 +247,7 @@ def test_promises_that_a_protocol_does_not_take_are_left_out_and_told() -> None:
     bounds = "bounds accuracy=0.1 least=0.1 most=0.3\n"
     topics = f"protocol tv\nmembers A B\n{bounds}subscribe B x\nsend A m about x\n"
     (lacking,) = compare_runs(topics.replace(bounds, ""))
-    assert "in a scene: the line 'bounds accuracy=0.1" in lacking["error"]["message"]
+    assert "in a scenario: the line 'bounds accuracy=0.1" in lacking["error"]["message"]
     tv, bss = compare_runs(topics, "tv", "bss")
     assert tv["error"] is None
     assert "topics" in bss["error"]["message"]
@@ -331,7 +331,7 @@ def test_too_much_is_refused_in_words() -> None:
         compare_protocols(f"protocol fifo\nmembers {' '.join(f'P{k}' for k in range(41))}\n")
     with pytest.raises(InputError, match="13 protocols"):
         compare_protocols(head, [f"linear window={k + 1}" for k in range(13)])
-    with pytest.raises(InputError, match="more than 200,000 letters"):
+    with pytest.raises(InputError, match="longer than 200,000 letters"):
         compare_protocols(head + "#" * LIMITS["letters"])
     members = " ".join(f"P{k}" for k in range(40))
     wide = f"protocol fifo\nmembers {members}\n" + "tick 1\n" * 300

@@ -37,8 +37,8 @@ class MessageContent(NamedTuple):
     def from_bytes(cls, payload: bytes) -> MessageContent:
         """Parse the JSON of `to_bytes`."""
         fields = json.loads(payload)
-        answers = fields["answers"]
-        return cls(fields["topic"], fields["text"], tuple(answers) if answers else None)
+        reply_to = fields["reply_to"]
+        return cls(fields["topic"], fields["text"], tuple(reply_to) if reply_to else None)
 
 
 def make_question(rng: random.Random) -> MessageContent:
