@@ -35,7 +35,7 @@ MAX_MARKERS = 40
 """Largest number of markers of a line."""
 STYLES = ("line", "dashed", "points", "bars")
 PAPER_LABEL = "the paper's points"
-_Style = TypeVar("_Look")
+_Style = TypeVar("_Style")
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 
 
