@@ -63,7 +63,7 @@ def test_the_same_run_every_time_and_another_for_another_seed(name: str) -> None
 def test_topologies_that_a_protocol_cannot_run_on(name: str) -> None:
     for kind, topology in TOPOLOGIES.items():
         if kind not in topologies_of(name):
-            with pytest.raises(ScenarioError, match=r"protocol\.name: .* runs on .*, not on "):
+            with pytest.raises(ScenarioError, match=r"protocol\.name: .* needs topology\.kind = "):
                 run_readable(scenario_of(name, topology=topology, workload=TALK), 1)
 
 
