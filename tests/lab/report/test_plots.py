@@ -129,7 +129,7 @@ def test_an_axis_without_a_range_is_drawn(y: tuple[float, ...]) -> None:
 def test_values_below_zero_on_a_logarithmic_axis_are_refused() -> None:
     falling = Series("slope", (1, 2), (0.1, -0.04))
     assert draw_plot(plot(falling)).svg
-    with pytest.raises(LocalError, match=r"plot key: y is -0\.04 on a logarithmic axis"):
+    with pytest.raises(LocalError, match=r"plot key: y = -0\.04 is negative on a logarithmic axis"):
         draw_plot(plot(falling, y_log=True))
 
 

@@ -264,7 +264,7 @@ def test_two_plots_with_one_key_are_refused(tmp_path: Path) -> None:
 
 def test_a_ragged_table_is_refused(tmp_path: Path) -> None:
     ragged = BARE._replace(sections=[Section("s", "f", columns=("a", "b"), table=[["1"]])])
-    with pytest.raises(LocalError, match="a row of 1 cells under 2 columns"):
+    with pytest.raises(LocalError, match="a row has 1 cells, expected 2"):
         write_study(ragged, tmp_path)
 
 

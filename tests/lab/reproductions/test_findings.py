@@ -123,7 +123,7 @@ def test_one_of_a_thing_stands_in_the_singular(name: str, carried_out: Carried) 
 
 def test_a_tally_of_one() -> None:
     rows = [Row("Figure 1", "overhead", "anywhere", 2.0, ours) for ours in (2.0, 9.0)]
-    assert describe_deviations(rows[:1]).startswith("1 of 1 figure comes out")
+    assert describe_deviations(rows[:1]).startswith("1 of 1 published value is reproduced")
     assert describe_deviations([rows[0], *rows]).startswith(
         "2 of 3 published values are reproduced"
     )

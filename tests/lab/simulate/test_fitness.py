@@ -42,19 +42,22 @@ def test_ends_of_special_channels_in_a_hierarchy(end: str) -> None:
 def test_ends_that_nobody_is(end: str) -> None:
     special = Special("any", end, Delay(0.1, 0.2))
     scenario = Scenario(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,)))
-    with pytest.raises(ScenarioError, match=r"links\.special\[1\]\.to: .* is nobody"):
+    with pytest.raises(ScenarioError, match=r"links\.special\[1\]\.to: unknown address"):
         check_fit(scenario)
 
 
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"workload": Workload(fanout=1)}, r"workload\.fanout: a message of idr"),
+        ({"workload": Workload(fanout=1)}, r"workload\.fanout: idr has no addressees"),
         ({"workload": Workload(topics=2)}, r"workload\.topics: .*only pubsub"),
-        ({"links": Links(partitions=(Partition(0, 1, (9,)),))}, r"partitions\[1\]\.side: nobody"),
+        (
+            {"links": Links(partitions=(Partition(0, 1, (9,)),))},
+            r"partitions\[1\]\.side: unknown address",
+        ),
         (
             {"options": {"speed": 1}},
-            r"protocol\.options\.speed: unknown option of idr; choose from",
+            r"protocol\.options\.speed: unknown option of idr; there are none",
         ),
     ],
 )

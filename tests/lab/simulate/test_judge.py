@@ -53,7 +53,7 @@ def test_the_oracle_finds_the_same(name: str, variant: str) -> None:
         early = history(run, relation).early(relation.value)
         found = find_violations(run, relation)
         assert found.is_complete
-        assert found.count == len(early)
+        assert found.violations == len(early)
         assert found.checked == len(run.deliveries())
         if found.witness is not None:
             first = found.witness
@@ -63,8 +63,8 @@ def test_the_oracle_finds_the_same(name: str, variant: str) -> None:
 
 def test_what_comes_early_is_found_without_the_protocol() -> None:
     run = recorded("unordered", duration_s=4.0)
-    assert find_violations(run).count == 0
-    assert find_violations(run, Relation.BY_DELIVERY).count > 20
+    assert find_violations(run).violations == 0
+    assert find_violations(run, Relation.BY_DELIVERY).violations > 20
 
 
 def test_a_sample_finds_a_part_and_nothing_else() -> None:
@@ -73,7 +73,7 @@ def test_a_sample_finds_a_part_and_nothing_else() -> None:
     part = find_violations(run, Relation.BY_DELIVERY, max_messages=1000)
     assert not part.is_complete
     assert len(run.sender) > 1000
-    assert 0 < part.count < whole.count
+    assert 0 < part.violations < whole.violations
     assert part.checked == whole.checked
 
 

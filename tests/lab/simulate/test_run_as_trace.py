@@ -66,7 +66,7 @@ def test_audit_finds_what_was_delivered_late(name: str, tmp_path: Path) -> None:
     found = audit([tmp_path / "run.parquet"]).details["channels"]["deliveries"]
     assert found["copies"] == result.figures["deliveries"]
     assert found["overtaken_causally"] == len(late(run))
-    early = find_violations(run, Relation.BY_DELIVERY).count
+    early = find_violations(run, Relation.BY_DELIVERY).violations
     assert (early > 0) is (found["model"] != "causal") is (name in ("unordered", "fifo"))
 
 

@@ -186,7 +186,9 @@ def test_options_that_are_none_have_names_of_their_own(tmp_path: Path) -> None:
 
 def test_what_is_no_plain_value_is_not_written() -> None:
     odd = Scenario(Mesh(3), "bss", options={"differences": object()})
-    with pytest.raises(ScenarioError, match=r"protocol\.options\.differences: a object can not"):
+    with pytest.raises(
+        ScenarioError, match=r"protocol\.options\.differences: unsupported type object"
+    ):
         scenario_mapping(odd)
 
 

@@ -176,7 +176,7 @@ def test_what_a_page_cannot_say_is_refused() -> None:
         claim({"value": {"power": ["y", "x"], "from": 2}, "holds": {"equal": 1}})
     with pytest.raises(LocalError, match="claim 'S': set one of holds, compare and compare_over"):
         claim({"value": MEAN})
-    with pytest.raises(LocalError, match=r"holds = .'rising': 0, 'equal': 1.; .* the last 4"):
+    with pytest.raises(LocalError, match=r"holds = .'rising': 0, 'equal': 1.; .*the last 4"):
         claim({"value": MEAN, "by": ["x"], "holds": {"rising": 0, "equal": 1}})
 
 

@@ -36,7 +36,7 @@ class ViolationWitness(NamedTuple):
 class DeliveryViolations(NamedTuple):
     """Causal violations of a run."""
 
-    count: int  # Deliveries before a cause
+    violations: int  # Deliveries before a cause
     checked: int  # Checked deliveries, without incomplete ones
     witness: ViolationWitness | None  # The first violation
     is_complete: bool  # True if every message was considered as a cause
@@ -84,7 +84,7 @@ def check_recording(
         relation: find_violations(run, relation, max_messages)
         for relation in dict.fromkeys(relations)
     }
-    counts: list[float] = [found[relation].count for relation in relations]
+    counts: list[float] = [found[relation].violations for relation in relations]
     promised = found[run.relation]
     figures = dict(zip(VIOLATION_METRICS, (*counts, promised.checked), strict=True))
     caveat = (
