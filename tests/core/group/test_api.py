@@ -429,7 +429,7 @@ def test_options_of_a_wrong_kind_say_what_is_right() -> None:
         Group("a", ["a", "b"], order="fifo", foo=3)
     with pytest.raises(LocalError, match=r"bounds= is int; expected antecede.Bounds"):
         Group("a", ["a", "b"], order="htbc", bounds=3)
-    with pytest.raises(LocalError, match="subscriptions= is dict; expected antecede.Subscriptions"):
+    with pytest.raises(LocalError, match=r"subscriptions= is dict; expected antecede.Sub"):
         Group("a", ["a"], order="htbc", bounds=Bounds(), subscriptions={"a": ["x"]})
     with pytest.raises(LocalError, match=r"LinearPhysical.*give bounds=Bounds\(accuracy_s="):
         Group("a", ["a", "b"], order="linear-physical")
