@@ -95,7 +95,7 @@ def meter_report(
     subscriptions: Subscriptions[str] | None = None,
     relation: str | None = None,
     truth: str | None = None,
-    broadcast: bool = False,
+    to_everybody: bool = False,
     max_run_bytes: int = MAX_RUN_BYTES,
 ) -> Summary:
     """Return the summary that `tables.false_causality.summary.summarize` returns.
@@ -105,7 +105,7 @@ def meter_report(
     wanted = _parse_rules(rules)
     options = (observers, bounds, subscriptions)
     packed = _pack_observers(
-        df, options, relation, max_run_bytes, summary=True, broadcast=broadcast
+        df, options, relation, max_run_bytes, summary=True, to_everybody=to_everybody
     )
 
     def count(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -126,7 +126,7 @@ def meter_report(
         observers,
         all_rules=rules is None,
         relation=relation,
-        to_everybody=broadcast,
+        to_everybody=to_everybody,
     )
 
 
@@ -172,7 +172,7 @@ def _pack_observers(
     max_run_bytes: int,
     *,
     summary: bool = False,
-    broadcast: bool = False,
+    to_everybody: bool = False,
 ) -> DataFrame:
     """Return a row per observer of each run, and with `summary` a row per run."""
 
@@ -180,7 +180,7 @@ def _pack_observers(
         for rows in _read_run_tables(batches, max_run_bytes):
             for run, table in runs_with_rows(rows, relation):
                 place: int = table["file_order"][0].as_py()
-                part = part_of(run, table, relation, to_everybody=broadcast) if summary else None
+                part = part_of(run, table, relation, to_everybody=to_everybody) if summary else None
                 for number, seen in enumerate(observed(run, *options)):
                     if part is not None:
                         part.note(seen)
