@@ -146,7 +146,7 @@ def test_a_delivery_before_a_cause_is_seen_by_the_idr_beside_and_never_a_figure(
     s.process["high"][first] = 1
     loop.run(s)
     assert s.counters.violations > 0
-    with pytest.raises(ScenarioError, match="before a cause"):
+    with pytest.raises(ScenarioError, match="causal violations"):
         make_result(scenario, 1, s)
 
 
@@ -233,8 +233,8 @@ def test_memory_of_the_largest_group_of_the_figures() -> None:
     [
         (Scenario(Mesh(3), "idr"), "on a hierarchy"),
         (Scenario(Hierarchy((2,), 1), "hierarchical", variant="listing6"), "pruning and ack_after"),
-        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(loss=0.1)), "lose"),
-        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(buffer=3)), "at once"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(loss=0.1)), "no loss"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(buffer=3)), "receive buffers"),
     ],
 )
 def test_what_it_can_not_run(scenario: Scenario, word: str) -> None:

@@ -157,7 +157,7 @@ def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() ->
     given = Scenario(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
     s = engine.prepare(given, 0)._replace(longest_us=np.uint64(1))
     loop.run(s)
-    with pytest.raises(ScenarioError, match="Use --engine reference"):
+    with pytest.raises(ScenarioError, match="use --engine reference"):
         engine._make_result(given, 0, s, EVERYTHING)
 
 
@@ -208,11 +208,11 @@ def test_every_exact_protocol_delivers_the_same() -> None:
         ({"topology": Hierarchy((3,), 2)}, "mesh"),
         ({"protocol": "ses"}, "idr"),
         ({"options": {"keep": 3}}, "options"),
-        ({"links": Links(loss=0.1)}, "lose"),
+        ({"links": Links(loss=0.1)}, "no loss"),
         ({"links": Links(partitions=(Partition(0.1, 0.2, (0,)),))}, "partitions"),
-        ({"links": Links(buffer=3, service_s=0.1)}, "receivers"),
+        ({"links": Links(buffer=3, service_s=0.1)}, "receive buffers"),
         ({"links": Links(Delay(1, 100))}, "67 s"),
-        ({"workload": Workload(fanout=2)}, "everybody"),
+        ({"workload": Workload(fanout=2)}, "no addressees"),
         ({"workload": Workload("replay", path="x")}, "replay"),
     ],
 )
