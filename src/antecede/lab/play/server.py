@@ -178,7 +178,7 @@ class Bench:
         self.searches.close()
         self._sandbox.close()
 
-    def get(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def get(self, path: str, query: Mapping[str, str]) -> Answer:
         """Answer requests for the page, its start options, and the progress of a search."""
         if path == "":
             return Answer(200, "text/html", make_page("The playground").encode())
@@ -187,7 +187,7 @@ class Bench:
         if path == "start":
             return _make_answer(self._describe_start)
         if path == "progress":
-            return _make_answer(lambda: self.searches.get_progress(asked.get("job", "")))
+            return _make_answer(lambda: self.searches.get_progress(query.get("job", "")))
         return NOTHING
 
     def post(self, path: str, body: bytes) -> Answer:

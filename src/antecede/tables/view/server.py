@@ -40,9 +40,9 @@ class _Page:
     def __init__(self, source: Source) -> None:
         self.source = source
 
-    def get(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def get(self, path: str, query: Mapping[str, str]) -> Answer:
         try:
-            return self._answer(path, asked)
+            return self._answer(path, query)
         except AntecedeError as error:
             return plain(422, str(error))
 
