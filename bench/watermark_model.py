@@ -14,9 +14,9 @@ them):
 - A trigger without rows runs a micro-batch if the watermark has moved.
 
 `run_causal` models `antecede.spark.order` with the arrival as `time`. A row leaves when its causes
-have left. Missing causes: `patience_ms` None holds the row forever (on_missing="hold"), else they are
-ignored that long after the row's arrival (on_missing="release"). `tests/bench/test_watermark_curve.py`
-compares it with the engine.
+have left. Missing causes: `patience_ms` None holds the row forever (on_missing="hold"), else they
+are ignored that long after the row's arrival (on_missing="release").
+`tests/bench/test_watermark_curve.py` compares it with the engine.
 """
 
 from __future__ import annotations

@@ -212,8 +212,10 @@ def check_texts(texts: Iterable[Text]) -> Iterator[Problem]:
 
 
 def split_sentences(words: str) -> list[str]:
-    """Return the sentences of a text; code counts as a word, indented examples do not count."""
-    prose = "\n".join(line for line in _plain(words).splitlines() if not line.startswith("    "))
+    """Return the sentences of a text; code counts as a word; examples and tables are left out."""
+    paragraphs = [one for one in _plain(words).split("\n\n") if ">>>" not in one]
+    lines = "\n\n".join(paragraphs).splitlines()
+    prose = "\n".join(line for line in lines if not line.startswith(("    ", "|")))
     parts = re.split(
         r"(?<=[.!?:;])[\"')*]*\s+(?=[\"'(*\[]*[A-Z0-9`-])|\n\s*\n|\n\s*(?:[-*]|\d+\.) ", prose
     )

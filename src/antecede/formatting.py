@@ -67,7 +67,7 @@ def aligned(
     indent: str = "",
     within: int | None = None,
 ) -> Iterator[str]:
-    """Yield lines of cells as columns, left or right aligned; narrower gaps beyond `max_width`."""
+    """Yield lines of cells as columns, left or right aligned; narrower gaps beyond `within`."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     wide = within is not None and sum(widths) + 2 * (len(widths) - 1) + len(indent) > within
     gap = " " if wide else "  "

@@ -40,7 +40,7 @@ VIOLATION = "delivered before its cause"
 
 
 class Lane(NamedTuple):
-    """Timeline of one member."""
+    """Lane of one member."""
 
     name: str
     begin: float | None = None

@@ -17,8 +17,8 @@ the frontier as its direct causes, and then is the frontier. A received message 
 causes there. Ids that precede the frontier are remembered and not added again. So a superfluous
 cause is possible and harmless, a missing one is not.
 
-The context is a context variable. A task starts with a copy (a fork). `causal_context`,
-`use_context` and `join` carry it across a thread, a pool or a database row. Top-level blocks, as in
+The context is a context variable. A task starts with a copy (a fork). `past`,
+`resuming` and `join` carry it across a thread, a pool or a database row. Top-level blocks, as in
 a consumer loop, are independent; nested blocks belong to the outer one.
 
 A context holds at most `max_causes` ids of its frontier and as many that precede it. Beyond that a
@@ -336,8 +336,7 @@ class ContextPropagator:
         for part in parts:
             if not isinstance(part, tuple) or not all(_is_token(name) for name in part):
                 raise LocalError(
-                    "expected a context of `ContextPropagator.causal_context`, got "
-                    f"{_shorten(context)}"
+                    f"expected a context of `ContextPropagator.past`, got {_shorten(context)}"
                 )
         return context
 

@@ -102,10 +102,11 @@ def order(
 
     A group of a batch with up to `max_rows_per_task` rows is one task; a larger one is ordered by a
     fixpoint over joins. `transform` therefore counts the rows of each group (a job), unless Spark
-    estimates all rows at 64 MiB or less, and runs the supersteps of the fixpoint. `large_groups="never"`
-    runs nothing before the result is used; "always" uses the fixpoint for all groups. "auto" is
-    "never" in Declarative Pipelines, which allow no jobs. A batch without any cause, clock or
-    sequence number gets a `NoEvidenceWarning`, after a job that ends at the first such row.
+    estimates all rows at 64 MiB or less, and runs the supersteps of the fixpoint.
+    `large_groups="never"` runs nothing before the result is used; "always" uses the fixpoint for
+    all groups. "auto" is "never" in Declarative Pipelines, which allow no jobs. A batch without any
+    cause, clock or sequence number gets a `NoEvidenceWarning`, after a job that ends at the first
+    such row.
 
     Raises InputError here if the columns do not form one causality source. In `transform` it raises
     InputError for columns that are missing, duplicate or unsupported, and SetupError if Spark's

@@ -122,8 +122,8 @@ def test_it_needs_no_more_than_python() -> None:
         "from antecede.lab.play.server import Bench, Opened;"
         "from antecede.cli.protocols.play import run;"
         "site = Bench(Opened());"
-        "told = site.posted('run', b'{\"text\": \"protocol bss\\\\nmembers A B\\\\nsend A m\"}');"
-        "print(told.status, site.got('start', {}).status, site.got('', {}).status,"
+        "told = site.post('run', b'{\"text\": \"protocol bss\\\\nmembers A B\\\\nsend A m\"}');"
+        "print(told.status, site.get('start', {}).status, site.got('', {}).status,"
         "'numpy' in sys.modules, 'pyarrow' in sys.modules)"
     )
     command = [sys.executable, "-I", "-S", "-c", code, str(ROOT / "src")]

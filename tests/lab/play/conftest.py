@@ -1,4 +1,4 @@
-"""Playground in the browser of the trace page tests."""
+"""Bench in the browser of the trace page tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Playground in a real browser: drags, input, clicks, and the runs."""
+"""Bench in a real browser: drags, input, clicks, and the runs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class OwnClock(NamedTuple):
     ) -> tuple[int, OwnClock]:
         """Return the effective reading and the clock after it.
 
-        `accuracy_ns`: None without bound. `is_physical`: readings travel as physical time. Raises
+        `accuracy_ns`: None without bound. `physical`: readings travel as physical time. Raises
         LocalError if the reading is missing or invalid, or falls further than bounds allow.
         """
         shown = check_reading(now, user)

@@ -3,7 +3,7 @@
 A message that is delivered without such a cause names it (`Message.missing_ids`). A held message is
 marked when the cause is assumed. `Group.declare_lost` marks the dependents of lost messages.
 
-`Group.start_from` without frontier begins at the first message heard of each member. Earlier ones
+`Group.begin_at` without frontier begins at the first message heard of each member. Earlier ones
 count as delivered. So do causes of members that were not heard yet. Everything that follows of a
 heard member is awaited. This keeps the order since a message names all its causes
 (`Protocol.check_listening`): a later message that precedes an assumed cause is a duplicate.

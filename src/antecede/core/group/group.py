@@ -72,10 +72,10 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
       "causal")
     - `room`: distinguishes groups that share a transport.
     - `incarnation`: nonce of this incarnation, 0 to 2**32 - 1. (default: random)
-    - `keep_log`: record inputs since the last snapshot for `take_log`. (default: False)
+    - `keep_log`: record inputs since the last snapshot for `log`. (default: False)
     - `sender_logs`: the host delivers the complete log of each sender in order, to every member,
-      from the frontier of `start_from` on. (default: False)
-    - `max_members`, `max_held`, `max_packet`, `threads`: limits, see `GroupLimits`.
+      from the frontier of `begin_at` on. (default: False)
+    - `max_members`, `max_held`, `max_packet`, `threads`: limits, see `Limits`.
     - Other options belong to the order, see below. `bounds`, `subscriptions` and `sequencer` refer
       to members by name.
 
@@ -84,7 +84,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
 
     **Own messages** count as delivered when sent, and `receive` does not return them. Only total
     orders ("total", "total-agreed") return them in turn. If that turn comes with `send`,
-    `take_own_deliveries` or the next call returns them.
+    `delivered` or the next call returns them.
 
     **Time.** Orders by clocks ("linear", "physical", "tv", ...) need the local clock reading in
     each call: `now=` in seconds, or `now_ns=` as `time.time_ns()`. They also need a regular `tick`.
@@ -283,7 +283,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
     # -- replay of a log ----------------------------------------------------------------------
 
     def said(self, wire: bytes) -> SendArguments | None:
-        """Return the `send_packets` arguments in own bytes; None: a control message. Raise
+        """Return the `post` arguments in own bytes; None: a control message. Raise
         RemoteError.
         """
         return self._codec.decode_own(wire)

@@ -53,7 +53,7 @@ class GroupMembership(Receiving):
         flat_class(state.order)  # raises for orders that `accept` cannot create
         frontier = state.protocol.frontier()
         if not again:
-            # `take_own_deliveries` or the next messages return what waited for this join.
+            # `delivered` or the next messages return what waited for this join.
             state.inbox = [*self.join(name), *state.inbox]
         return pack_state(
             (
@@ -205,7 +205,7 @@ class GroupMembership(Receiving):
             tally = state.counters
             if tally.sent or tally.delivered or state.held:
                 raise LocalError(
-                    "start_from() must precede all messages, but there are "
+                    "begin_at() must precede all messages, but there are "
                     f"{tally.sent} sent, {tally.delivered} delivered, {state.held} held"
                 )
         with state.rollback_on_error(), state.translate_errors():

@@ -22,10 +22,10 @@ class Message(NamedTuple):
 
     sender: str
     seq: int
-    """Sequence number of the sender, from 1; 0 in `BlockedMessage`: a control message."""
+    """Sequence number of the sender, from 1; 0 in `Blocked`: a control message."""
     payload: bytes
     missing: tuple[Id, ...] = ()
-    """Causes not delivered before: lost (`Group.declare_lost`) or assumed (`Group.start_from`)."""
+    """Causes not delivered before: lost (`Group.declare_lost`) or assumed (`Group.begin_at`)."""
     reply_to: tuple[Id, ...] = ()
 
     @property
@@ -208,7 +208,7 @@ class GroupEffect(NamedTuple):
 
 
 class SendArguments(NamedTuple):
-    """Arguments of `Group.send_packets`, decoded from own bytes."""
+    """Arguments of `Group.post`, decoded from own bytes."""
 
     payload: bytes
     to: tuple[str, ...] | None = None

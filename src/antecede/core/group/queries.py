@@ -149,7 +149,7 @@ class Queries(GroupPart):
         if departed_last is not None:
             return departed_last
         bounds = () if state.renumbers else state.protocol.delivered_runs().get(number, ())
-        # Messages that count as delivered may never have arrived (`start_from`).
+        # Messages that count as delivered may never have arrived (`begin_at`).
         heard = max(state.incarnations.find_highest_seq(name), bounds[-1] - 1 if bounds else 0)
         # Own messages without receivers count too.
         return max(heard, state.sent) if name == state.name else heard

@@ -48,13 +48,13 @@ class Receiving(GroupPart):
 
         - `wire`: bytes of the message.
         - `now`, `now_ns`: local clock reading in seconds or ns, for orders by clocks.
-        - `expected_id`: sender and number that the transport vouches for (0: a control message).
-        - `allowed_members`: unknown members that the message may mention, in an open group.
+        - `said_by`: sender and number that the transport vouches for (0: a control message).
+        - `meet`: unknown members that the message may mention, in an open group.
 
         Raises DecodeError or another RemoteError for bytes that no member of this group can have
-        sent, MismatchError for another group or sender, UnknownMemberError for members not allowed,
-        IncarnationError and ConflictError for overlapping incarnations, LimitError at a limit, and
-        LocalError if the clock reading is missing. An error changes only the counters of `stats`.
+        sent. MismatchError: another group or sender. UnknownMemberError: members not allowed.
+        IncarnationError and ConflictError: overlapping incarnations. LimitError: at a limit.
+        LocalError: the clock reading is missing. An error changes only the counters of `stats`.
         """
         self._state.last_call = NO_CALL
         reading = None if now is now_ns is None else parse_reading(now, now_ns)

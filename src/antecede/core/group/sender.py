@@ -48,8 +48,8 @@ class Sender(GroupPart):
         Raises LocalError for an invalid payload or one beyond `max_packet`, for unknown answered
         messages, for arguments that the order does not support or lacks, and for topics without
         other subscribers. Then no number is used. Also raises LocalError if receivers need
-        different bytes: then the number is used, and packets wait in `take_control_packets`; use
-        `send_packets` instead.
+        different bytes: then the number is used, and packets wait in `outgoing`; use
+        `post` instead.
         """
         state = self._state
         topics = _to_tuple(topics) or ()
@@ -64,7 +64,7 @@ class Sender(GroupPart):
             state.outbox = packets + state.outbox
             raise LocalError(
                 f"order {state.order!r} has {len(packets)} packets for different members: they "
-                "wait in take_control_packets(); use send_packets() instead of send()"
+                "wait in outgoing(); use post() instead of send()"
             )
         wire = packets[0].wire
         assert isinstance(wire, Sent)
@@ -83,7 +83,7 @@ class Sender(GroupPart):
             read = ", ".join(map(repr, topics))
             raise LocalError(
                 f"message of {state.name} has no receivers: no other member subscribes to {read}; "
-                "no number was used (send_packets() uses one and returns an empty list)"
+                "no number was used (post() uses one and returns an empty list)"
             )
 
     def post(
@@ -96,7 +96,7 @@ class Sender(GroupPart):
         now: Seconds | None = None,
         now_ns: int | None = None,
     ) -> list[Packet]:
-        """Return packets with their receivers and `SentBytes`. Raise LocalError as `send` does."""
+        """Return packets with their receivers and `Sent`. Raise LocalError as `send` does."""
         state = self._state
         state.last_call = NO_CALL
         self._check_payload(payload)

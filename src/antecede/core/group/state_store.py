@@ -178,5 +178,5 @@ class StateStore(GroupPart):
 
 def _list_records(log: Iterable[bytes]) -> Sequence[bytes]:
     if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
-        raise LocalError(f"log is {shown(log)}; expected records, as returned by take_log()")
+        raise LocalError(f"log is {shown(log)}; expected records, as returned by log()")
     return list(log)

@@ -7,8 +7,8 @@ Source: Sahai et al. 2020, "Message ordering". A channel is a pair of sender and
                rec(m_ij) -> rec(m_kj); with k = i this is FIFO, so causal implies FIFO
     non-FIFO   a set, emptied in any order
 
-`rec` is a receive event (`classify_arrivals`, relation "receipt") for the network, or a deliver
-event (`classify_deliveries`, relation "delivery") for the protocol.
+`rec` is a receive event (`arrivals`, relation "receipt") for the network, or a deliver
+event (`deliveries`, relation "delivery") for the protocol.
 
 Only the first receipt of another member's message counts. Two messages are compared if both reached
 the member. A message that arrived undelivered, or never reached a member of `recipients`, counts as
@@ -27,7 +27,7 @@ FIFO, CAUSAL, NON_FIFO = "FIFO", "causal", "non-FIFO"
 
 
 class OrderViolation(NamedTuple):
-    """`message` reached `member` after `overtaken_by`, the first such, although sent before."""
+    """`message` reached `member` after `by`, the first such, although sent before."""
 
     message: str
     member: str

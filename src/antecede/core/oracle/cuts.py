@@ -30,7 +30,7 @@ class Channel(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """Contradiction in a cut: a message or an event that breaks a rule."""
+    """Witness in a cut: a message or an event that breaks a rule."""
 
     what: str
     id: str
@@ -38,7 +38,7 @@ class Witness(NamedTuple):
     source: str
     """Sender, or member of the event outside; empty if there is none."""
     target: str
-    """Receiver, or member of the event with the clock."""
+    """Receiving, or member of the event with the clock."""
 
 
 UNSENT_RECEIVED = "received inside, sent outside"
@@ -111,7 +111,7 @@ class Cuts:
         channels: Mapping[Channel, Collection[str]] | None = None,
         recipients: Mapping[str, Collection[str]] | None = None,
     ) -> bool:
-        """Return whether a cut is a consistent global state; see `find_contradiction`."""
+        """Return whether a cut is a consistent global state; see `why_not`."""
         return self.why_not(cut, channels, recipients) is None
 
     def why_not(
@@ -134,7 +134,7 @@ class Cuts:
         channels: Mapping[Channel, Collection[str]] | None = None,
         recipients: Mapping[str, Collection[str]] | None = None,
     ) -> Iterator[Witness]:
-        """Yield all contradictions of a cut; see `find_contradiction`."""
+        """Yield all contradictions of a cut; see `why_not`."""
         self._check_arguments(cut, channels)
         yield from self._find_clock_violations(cut)
         yield from self._find_unsent(cut)

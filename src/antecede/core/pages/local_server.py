@@ -50,10 +50,10 @@ NOTHING: Final = plain(404, "not found")
 class Site(Protocol):
     """Handler of requests; called from several threads."""
 
-    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
+    def get(self, path: str, query: Mapping[str, str]) -> Answer:
         """Return the response to a GET. `path` is the part after the token."""
 
-    def posted(self, path: str, body: bytes) -> Answer:
+    def post(self, path: str, body: bytes) -> Answer:
         """Return the response to a POST of JSON."""
 
 
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path is not None:
             query = parse_qs(self.path.partition("#")[0].partition("?")[2])
             self._respond(
-                self.server.site.got(path, {key: values[-1] for key, values in query.items()})
+                self.server.site.get(path, {key: values[-1] for key, values in query.items()})
             )
 
     def do_POST(self) -> None:
@@ -118,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._respond(refusal)
             return
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self._respond(self.server.site.posted(path, body))
+        self._respond(self.server.site.post(path, body))
 
     def _list_own_hosts(self) -> set[str]:
         return {f"{name}:{self.server.server_address[1]}" for name in (HOST, "localhost")}

@@ -186,7 +186,7 @@ class Protocol:
     control_power: ClassVar[int | None] = None
     """Exponent k of the size of control information, about n^k numbers; None: unknown."""
     needs_lanes: ClassVar[bool] = False
-    """True if an open group needs a host with sender logs (`use_sender_logs`)."""
+    """True if an open group needs a host with sender logs (`carry_in_lanes`)."""
     in_lanes: bool = False
     """True if the host has sender logs; set on an instance."""
     note_payload: Any = b""

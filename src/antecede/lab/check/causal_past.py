@@ -1,6 +1,6 @@
 """Causal pasts as bit masks (bit k: message k), and agreement on one order.
 
-The causal past of a message is all that its sender knew when it sent it. `KNOWN_AFTER` lists by
+The causal past of a message is all that its sender knew when it sent it. `LEARNS` lists by
 relation the steps after which a member knows a message. A reply has the past of the messages that
 it replies to. `antecede.core.oracle.history` computes the same with sets and its own table.
 """

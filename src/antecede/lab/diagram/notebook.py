@@ -1,9 +1,9 @@
 """Diagrams in notebooks: SVG, or text if the notebook shows no images.
 
-    draw_notebook(run_scenario(parse_scenario(text)))              one run
+    draw_notebook(run_script(parse_script(text)))              one run
     draw_notebook(wrong, right, titles=["as published", ...])      several on one axis
 
-Colors follow the theme of the notebook (`themes.make_theme_rules`).
+Colors follow the theme of the notebook (`themes.page_switches`).
 """
 
 from __future__ import annotations

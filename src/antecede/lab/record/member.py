@@ -60,7 +60,7 @@ def compute_drain_s(order: str, names: tuple[str, ...]) -> float:
 def make_send_arguments(
     order: str, content: workload.MessageContent, answered: Message | None
 ) -> dict[str, Any]:
-    """Return the arguments of `Group.send_packets` besides payload and time."""
+    """Return the arguments of `Group.post` besides payload and time."""
     kind = flat_class(ALIASES.get(order, order))
     arguments: dict[str, Any] = {}
     if kind.addressing is Addressing.TOPICS:

@@ -1,7 +1,7 @@
 """Colours and output formats of plots.
 
 An SVG is drawn in placeholder colours, because matplotlib has no colour schemes. They become CSS
-variables of the SVG's style sheet or of its page (`inline_svg`). Text stays text, in the reader's
+variables of the SVG's style sheet or of its page (`inlined`). Text stays text, in the reader's
 font. The user's matplotlibrc has no effect.
 """
 
@@ -104,7 +104,7 @@ def settings(palette: Palette, points: float = 9) -> Iterator[None]:
 
 
 def svg_of(figure: Figure) -> str:
-    """Return the SVG of a figure in PLACEHOLDER_PALETTE. Call within `settings`."""
+    """Return the SVG of a figure in SCHEMED. Call within `settings`."""
     FigureCanvasSVG(figure)
     written = io.StringIO()
     figure.savefig(

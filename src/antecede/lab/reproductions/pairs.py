@@ -17,7 +17,9 @@ from antecede.tables.false_causality import count_rules, rule_named
 
 
 def count_pairs(run: Run) -> Metrics:
-    """Count the pairs under the rules `rules`. `sent_to` "everybody": without topic filter."""
+    """Count the pairs under the rules `rules`. Without a topic filter if `sent_to` is not
+    "targets".
+    """
     names: Sequence[str] = run.parameters["rules"]
     found: Counter[str] = Counter()
     everybody = run.parameters.get("sent_to") == "everybody"

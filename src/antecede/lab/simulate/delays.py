@@ -35,7 +35,7 @@ LONGEST_S = 1e6  # Eleven days. `pick_array` stays within 64 bits in any cell.
 
 @dataclass(frozen=True)
 class Delay:
-    """Distribution of a time between `low_s` and `high_s`. Raises ConfigError.
+    """Distribution of a time between `low_s` and `high_s`. Raises ScenarioError.
 
     `kind`: "constant" (low equals high), "uniform", "normal" (clipped; Evropeytsev et al. 2016),
     "lognormal" or "variance". Lognormal: low and high are two standard deviations of the logarithm
@@ -153,7 +153,7 @@ _TEXT = re.compile(
 
 
 def parse_delay(text: str, unit: str | None = None) -> Delay:
-    """Parse a delay like EXAMPLES. `unit`: default unit. Raises ConfigError."""
+    """Parse a delay like EXAMPLES. `unit`: default unit. Raises ScenarioError."""
     found = _TEXT.fullmatch(text.strip())
     if found is None:
         raise ScenarioError(f"invalid delay {text!r}; write, for example, {EXAMPLES}")

@@ -39,7 +39,7 @@ class RunMembers(NamedTuple):
 
 
 def make_members(scenario: Scenario, seed: int) -> RunMembers:
-    """Make the members. Raises ConfigError for a protocol that does not fit the configuration."""
+    """Make the members. Raises ScenarioError for a protocol that does not fit the configuration."""
     channels = make_channels(scenario.topology, scenario.links)
     own = is_file_target(scenario.protocol)
     try:

@@ -100,7 +100,7 @@ def check_memory(scenario: Scenario, engine: str = AUTO, *, free: int | None = N
 
 
 class Reached:
-    """Stored progress of a run, for the error of `limit_memory`."""
+    """Stored progress of a run, for the error of `within_memory`."""
 
     def __init__(self, follow: Callable[[float], None] = lambda part: None) -> None:
         self.report, self.fraction = follow, 0.0
@@ -123,7 +123,7 @@ def within_memory(
     """Raise InputError if the block takes more bytes than are `free`.
 
     The limit is RLIMIT_AS of this process; there is none if its size is unknown (macOS).
-    `option_names` replaces "topology", "workload" and "run" in the remedy by options of a command.
+    `loosen` replaces "topology", "workload" and "run" in the remedy by options of a command.
     `progress`: progress of the run.
     """
     have = free_bytes() if free is None else free

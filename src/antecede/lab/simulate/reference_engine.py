@@ -351,7 +351,7 @@ def run_readable(
     """Return the result of a run; with `record` also its events.
 
     `progress` is called with the fraction of the sending time that has passed, 0 to 1. Raises
-    ConfigError for a protocol that does not fit the configuration.
+    ScenarioError for a protocol that does not fit the configuration.
     """
     made = make_members(scenario, seed)
     metrics = RunCounters(scenario, made.members, record=record, progress=progress)

@@ -47,7 +47,7 @@ class ReplayedWorkload(NamedTuple):
 
 
 def replay_trace(scenario: Scenario) -> ReplayedWorkload:
-    """Return the messages of the workload's trace. Raises ConfigError if it has none."""
+    """Return the messages of the workload's trace. Raises ScenarioError if it has none."""
     if not scenario.workload.path:
         raise make_error("workload.path", "empty; expected the path of a trace")
     path = Path(scenario.workload.path)

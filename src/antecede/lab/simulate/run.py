@@ -23,7 +23,7 @@ def simulate(
     """Run a configuration and return its result. `seed` is any integer from 0.
 
     "auto" uses a compiled engine if one can run the configuration. `measures` limits the metrics of
-    a compiled engine. Raises ConfigError for an invalid configuration, and for "compiled" if no
+    a compiled engine. Raises ScenarioError for an invalid configuration, and for "compiled" if no
     compiled engine can run it.
     """
     if engine not in ENGINES:
@@ -53,7 +53,7 @@ class CompiledEngine(NamedTuple):
 
 
 def compiled_engine(scenario: Scenario) -> CompiledEngine:
-    """Return the compiled engine that "auto" uses for a configuration. Raises ConfigError."""
+    """Return the compiled engine that "auto" uses for a configuration. Raises ScenarioError."""
     why = find_reference_only_reason(scenario)
     if why is not None:
         return CompiledEngine("", reasons=(why,))

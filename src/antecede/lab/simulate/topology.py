@@ -32,7 +32,7 @@ class _Peers(abc.ABC):
 
 @dataclass(frozen=True)
 class Mesh(_Peers):
-    """Peers that all send to each other directly. Raises ConfigError."""
+    """Peers that all send to each other directly. Raises ScenarioError."""
 
     peers: int
 

@@ -136,8 +136,8 @@ def audit(
     - `inversions`, `compared_edges` (edges with both values), `max_inversions` by order, and
       `quarantine` by reason (maps).
     - `causality_source`: causes, clocks, receipts (only causal violations were checked) or none.
-    - `details`: JSON with `channels`, `early`, `clock_inconsistencies` and details of a format. Details
-      that name events are only in audits of whole trace files.
+    - `details`: JSON with `channels`, `early`, `clock_inconsistencies` and details of a format.
+      Details that name events are only in audits of whole trace files.
 
     `by`: "causes" or "clocks"; "auto" decides for the whole table as the local engine does, with
     one job if there are clocks. `format` names the origin of the events and adds its details.
@@ -152,8 +152,8 @@ def audit(
     declared causes (about 100 bytes of memory each), `pair_steps` (edges times events / 64) for
     exact pairs of events with several causes, and `max_run_bytes` of Arrow data for all other
     tasks. With vector clocks pairs are always exact, and runs above half of `max_run_bytes` are
-    counted by joins, at a much higher cost per event. `large_groups="auto"` runs a job to find them;
-    "never" and "always" run none.
+    counted by joins, at a much higher cost per event. `large_groups="auto"` runs a job to find
+    them; "never" and "always" run none.
 
     Without `file_order`, the first of repeated rows is the one with the least `xxhash64`, and
     counts that depend on the row order are null. Raises InputError without `id` and for unsupported

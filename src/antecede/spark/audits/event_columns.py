@@ -33,7 +33,7 @@ TIME_COLUMNS = tuple(name for name in schema.NAMES if name.endswith("_time") or 
 def select_events(df: DataFrame, *, with_row: bool = False) -> DataFrame:
     """Return the schema's columns with `RUN_KEY` and `ROW_ORDER`; `with_row`: also `ROW`.
 
-    Timestamps become ns. Raises InputError without `id` and for unsupported column types.
+    Stamps become ns. Raises InputError without `id` and for unsupported column types.
     """
     if df.isStreaming:
         raise InputError(

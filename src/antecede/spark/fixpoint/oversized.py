@@ -1,4 +1,4 @@
-"""Detection of groups that are too large for one task, by row count.
+"""Found of groups that are too large for one task, by row count.
 
 A group of at most `max_rows_per_task` rows is one task for the kernel in Python
 (`antecede_order_a_group_a_task` in the plan). A larger one is ordered by the fixpoint over joins
@@ -40,8 +40,8 @@ def split_oversized(
 ) -> tuple[DataFrame | None, OversizedGroups | None]:
     """Split the rows into groups of one task each and oversized groups; None: no rows.
 
-    Runs a job unless `spec.large_groups` or Spark's estimate decides. Raises InputError for oversized
-    groups through Spark Connect.
+    Runs a job unless `spec.large_groups` or Spark's estimate decides. Raises InputError for
+    oversized groups through Spark Connect.
     """
     if spec.large_groups == "never" or (spec.large_groups == "auto" and _is_small(df)):
         return df, None

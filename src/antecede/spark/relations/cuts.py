@@ -64,8 +64,8 @@ def check_cut(
 
     `positions`: process -> last value of the column `at` inside the cut (a number or time that
     orders the events of a process), for every group. A process without a position has no event
-    inside. Added columns, arguments and errors: `antecede.tables.causality.check_cut`. A job at the call
-    finds positions of unknown processes. A group is one task; without `group` all rows are.
+    inside. Added columns, arguments and errors: `antecede.tables.causality.check_cut`. A job at the
+    call finds positions of unknown processes. A group is one task; without `group` all rows are.
 
     >>> from antecede.spark import check_cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]

@@ -1,8 +1,8 @@
 """Causal labels of events in a DataFrame, and relations between two labels.
 
-`add_causal_labels` computes the labels of `antecede.tables.causality`, one partition at a time; payload
-stays in the JVM. `happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a
-label, as Column expressions and as SQL functions, without Python.
+`add_causal_labels` computes the labels of `antecede.tables.causality`, one partition at a time;
+payload stays in the JVM. `happened_before`, `concurrent` and `past_size` are look-ups in the arrays
+of a label, as Column expressions and as SQL functions, without Python.
 `antecede.tables.causality.relations` defines when they are null.
 """
 
@@ -52,9 +52,9 @@ LABEL_TYPE = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.i
 def happened_before(a: Column | str, b: Column | str) -> Column:
     """Return whether event a is a direct or indirect cause of event b.
 
-    `a` and `b` are causal labels from one call of `add_causal_labels`, as columns or names. Boolean; null
-    if a label is null or the labels are from different calls. In joins add `a.stamp.group <=>
-    b.stamp.group`, so that Spark does not compare all pairs.
+    `a` and `b` are causal labels from one call of `add_causal_labels`, as columns or names.
+    Boolean; null if a label is null or the labels are from different calls. In joins add
+    `a.stamp.group <=> b.stamp.group`, so that Spark does not compare all pairs.
 
     >>> from antecede.spark import happened_before, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
@@ -214,8 +214,8 @@ def add_causal_labels(
     Labels answer `happened_before` and `concurrent` exactly: store them in a table and query them
     by SQL. Causes and status are those of `order`; `time` only decides which of duplicate rows
     counts. A row without a position in `order` has a null label. Labels of different calls are not
-    comparable: the answer is null. `max_entries`: limit of a label's entries; a task fails, naming the
-    event, beyond it. `partitions`: of the shuffle (None: the session's). A group is one task;
+    comparable: the answer is null. `max_entries`: limit of a label's entries; a task fails, naming
+    the event, beyond it. `partitions`: of the shuffle (None: the session's). A group is one task;
     without `group` all rows are. Raises InputError on the driver as `order` does.
 
     >>> from antecede.spark import happened_before, add_causal_labels

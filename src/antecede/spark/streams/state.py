@@ -72,8 +72,8 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     - `group` and `id` as text (member:number with clocks and sequence numbers).
     - `since`: start of the timeout; null without a clock.
     - `waits_for`: the row's own unreleased causes.
-    - `missing_causes`: the missing or excluded causes at the root, at most 20; `more_missing`: there are
-      more.
+    - `missing_causes`: the missing or excluded causes at the root, at most 20; `more_missing`:
+      there are more.
     - `behind`: number of held rows that depend on this one, directly or indirectly; null in shards
       with more than 50,000 held rows.
     - `row`: the row as JSON.

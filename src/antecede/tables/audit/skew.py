@@ -1,6 +1,6 @@
 """Clock skew: shifts between the clocks of processes that make their spans consistent.
 
-Timestamps are never changed. A shift s[h] is added to all times of process h. It stands for a
+Stamps are never changed. A shift s[h] is added to all times of process h. It stands for a
 constant offset; a clock that drifts or steps may show as a contradiction. Each edge between two
 processes bounds a difference of shifts:
 

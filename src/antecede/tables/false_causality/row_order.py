@@ -1,6 +1,6 @@
 """Rows of a member that are out of order by their own timestamps.
 
-A member's knowledge follows the file order of its rows. Timestamps that contradict it are wrong, or
+A member's knowledge follows the file order of its rows. Stamps that contradict it are wrong, or
 the file order is.
 """
 
@@ -20,7 +20,7 @@ from antecede.tables.trace import DELIVER, RECEIVE, SEND
 pc: Any = pyarrow.compute  # incomplete stubs
 
 TIMES = ("arrival", "send_time")
-"""Timestamps of a member's rows, each compared only with itself."""
+"""Stamps of a member's rows, each compared only with itself."""
 _PLACE_COLUMNS = ("run", "member", "id", "source", "line", "file_order")
 
 

@@ -1,4 +1,4 @@
-"""Timestamps of the messages of ONE observer, as arrays: the input of pair counts.
+"""Stamps of the messages of ONE observer, as arrays: the input of pair counts.
 
 Times are whole microseconds, members the numbers 0 to senders - 1; rows have any order. Along a
 sender's own numbers, its linear times and the counts of a message's topics grow, and its own vector
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 
 
 class Stamps(NamedTuple):
-    """Timestamps of the messages of one observer."""
+    """Stamps of the messages of one observer."""
 
     sender: Ints  # [n] from 0
     seq: Ints  # [n] the sender's own number for the message, ascending in the order of sending

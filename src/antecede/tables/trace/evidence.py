@@ -1,4 +1,4 @@
-"""Detection of the causality source of a trace.
+"""Found of the causality source of a trace.
 
 A source counts only if its cells support it:
 

@@ -3,7 +3,7 @@
 A reader converts a path to items: `Event`, `Quarantined` (a bad record with a reason) and `Detail`
 (a fact about the file). It raises InputError for an unusable path, never for a bad record.
 
-Other packages add readers by `register` or by an entry point of the group `antecede.readers`
+Other packages add readers by `register` or by an entry point of the group "antecede.readers"
 (docs/own-reader.md).
 """
 

@@ -28,7 +28,7 @@ class NumberedMessage(NamedTuple):
 
 
 class NumberedProtocol(Protocol):
-    """Base class; subclasses implement `receive`, `newest`, `join_state` and `causes`."""
+    """Base class; subclasses implement `receive`, `newest`, `frontier` and `causes`."""
 
     control_power: ClassVar[int | None] = 0
 

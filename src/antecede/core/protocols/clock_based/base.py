@@ -191,9 +191,7 @@ class ClockOrdered(ClockDelivery):
         reject_old_name(self, "wait_s", "wait_ns")
         separation = Separation(self.bounds or Bounds[int](), known)
         self.relation = self.relate(separation)
-        reject_old_name(
-            separation, "between_s", "between_ns"
-        )  # `make_relation` may have replaced it
+        reject_old_name(separation, "between_s", "between_ns")  # `relate` may have replaced it
         self.separation = separation
         self._waits_ns: dict[int, int] = {}
 

@@ -82,7 +82,7 @@ DROPPED_AT_GAP = "reveals a gap: dropped as published"
 class ClockDelivery(JoinWait, Protocol):
     """Sending, acceptance and delivery; `clock_based.base` completes the protocol.
 
-    A subclass may override `wait_ns` (the wait with delivery "bound"), `make_relation` (the
+    A subclass may override `wait_ns` (the wait with delivery "bound"), `relate` (the
     relation), and the methods in `HOOKS`. Then no index is used and every message is checked by the
     subclass's methods, which is slower.
     """

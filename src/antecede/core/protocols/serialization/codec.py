@@ -4,7 +4,7 @@
     bytes 4-7   CRC-32 of the rest, little endian
     rest        one value
 
-A value is a tag byte and its content. A named tuple has its short name of `STORED_TYPES`, the only
+A value is a tag byte and its content. A named tuple has its short name of `KINDS`, the only
 link to classes. Later versions read version 1: `tests/golden` has its bytes for every protocol.
 
 The reader trusts no input. Allocations are bounded by the size of the input, and tuples nest at

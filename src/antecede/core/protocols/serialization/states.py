@@ -1,7 +1,7 @@
 """Schema of the stored states and join states of each protocol, version 1.
 
 Shapes are looked up by class name, also for subclasses. Custom protocols may store any value. A
-change of `snapshot` or `join_state` needs a change of the shape here.
+change of `snapshot` or `frontier` needs a change of the shape here.
 """
 
 from __future__ import annotations

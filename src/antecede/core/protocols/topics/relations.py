@@ -17,7 +17,7 @@ counter.
 
 TV is cyclic over topics that overlap. Let e1 be about {a, b}, e2 about {b, c} and e3 about {c, a}.
 Each pair has one topic in common and is compared in it alone. VT and LT are strict orders. A
-relation without them uses `TopicTimestamp.weight` (see `TopicRelation.rank`).
+relation without them uses `Stamp.weight` (see `TopicRelation.rank`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Calls into a class under test, with a timeout.
 
-Within `guard_calls(timeout_s)` a timer raises `CallTimeout` in a call that exceeds its processor
+Within `watching(timeout_s)` a timer raises `CallTimeout` in a call that exceeds its processor
 time, so the traceback ends in the endless line. A call that waits uses no processor time and ends
 after `IDLE_FACTOR` timeouts. The timer is SIGALRM in the main thread, elsewhere another thread.
 
-Within `guard_calls`, Ctrl-C raises `UserInterrupt`, unlike a KeyboardInterrupt of the class.
+Within `watching`, Ctrl-C raises `UserInterrupt`, unlike a KeyboardInterrupt of the class.
 """
 
 from __future__ import annotations

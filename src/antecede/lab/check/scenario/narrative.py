@@ -1,4 +1,4 @@
-"""Narrative of a scenario run in sentences."""
+"""Words of a scenario run in sentences."""
 
 from __future__ import annotations
 

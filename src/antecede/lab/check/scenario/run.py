@@ -89,7 +89,7 @@ def _start_session(scenario: Script) -> Session:
 
 
 class ScenarioRunner:
-    """Runner of a scenario, action by action; `states` as in `run_scenario`."""
+    """Runner of a scenario, action by action; `states` as in `run_script`."""
 
     def __init__(self, scenario: Script, states: bool = False) -> None:
         self.scenario, self.states = scenario, states

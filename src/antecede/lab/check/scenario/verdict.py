@@ -49,7 +49,7 @@ def _format_search(parts: Sequence[Exploration]) -> str:
     elif part.failure is not None:
         extent = "stopped at the failure"
     else:
-        extent = "INCOMPLETE: stopped there"
+        extent = "UNFINISHED: stopped there"
     return f"  explored {what}: {counted(states, 'state')}, {extent}"
 
 

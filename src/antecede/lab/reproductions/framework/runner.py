@@ -72,7 +72,7 @@ def conduct(
     `only`: patterns (`*`, `?`) of run keys to execute. `fresh`: delete stored results first.
     `redraw`: execute nothing and accept results of other code. `stream`: output of the progress
     line (default: stderr). Raises InputError for an unusable folder, unmatched patterns and a
-    missing result; SetupError; StudyInterrupted.
+    missing result; SetupError; Interrupted.
     """
     runs = checked(study.runs(quick))
     chosen = _select_runs(runs, only)

@@ -24,7 +24,7 @@ class Run(NamedTuple):
     kind: str = "simulate"
     """Kind of the run, for `execute`."""
     scenario: Mapping[str, Any] = {}
-    """Configuration as of `config_to_values`, or empty."""
+    """Configuration as of `scenario_mapping`, or empty."""
     parameters: Mapping[str, Any] = {}
     """Further arguments of `execute`. `Results` selects runs by them."""
 
@@ -39,7 +39,7 @@ class Run(NamedTuple):
         }
 
     def load_config(self) -> Scenario:
-        """Return the configuration. Raises ConfigError."""
+        """Return the configuration. Raises ScenarioError."""
         from antecede.lab.simulate.config import scenario_from
 
         return scenario_from(self.scenario)

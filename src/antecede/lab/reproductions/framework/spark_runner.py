@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 `compute_outcomes` maps a DataFrame to a DataFrame. A worker turns each run into rows of metrics, so
-results do not depend on partitioning. `make_spark_engine` feeds it.
+results do not depend on partitioning. `spark_engine` feeds it.
 
 One large job would give nothing until its last task ends. A run that kills its worker would fail
 all others. So every batch of runs is a job of one task. The dearest runs start first, each alone.
@@ -188,7 +188,7 @@ def runs_frame(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
 
 
 def outcomes(runs: DataFrame, work: Work) -> DataFrame:
-    """Return the outcomes of a DataFrame of `make_runs_frame`."""
+    """Return the outcomes of a DataFrame of `runs_frame`."""
     return runs.mapInArrow(work, OUTCOME_SCHEMA)
 
 

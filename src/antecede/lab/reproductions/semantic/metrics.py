@@ -20,13 +20,13 @@ INTEGER_BYTES, PAIR_BYTES = 4, 8
 def compute_metrics(outcome: Outcome, network: Network, warm_us: int = 0) -> Metrics:
     """Return the metrics of an outcome. ORDER is sb, causal, total or sequencer.
 
-    ORDER.wait_ms.mean, ...  over copies, also .p50, .p99, .max
-    ORDER.waited             share of copies that waited
-    ORDER.longer             share of copies that waited longer than under S_b
-    ORDER.held               messages held by a member, mean over time
-    ORDER.held_max           largest number of messages held by a member
-    ORDER.bytes              of a message (bss and idr for causal order)
-    pairs                    pairs ordered by total order; pairs.causal, pairs.replies
+    - ORDER.wait_ms.mean, .p50, .p99, .max: waits of copies
+    - ORDER.waited: share of copies that waited
+    - ORDER.longer: share of copies that waited longer than under S_b
+    - ORDER.held: messages held by a member, mean over time
+    - ORDER.held_max: largest number of messages held by a member
+    - ORDER.bytes: bytes of a message (bss and idr for causal order)
+    - pairs: pairs ordered by total order; pairs.causal, pairs.replies
     """
     sent, members = len(outcome.sent_us), network.size
     if not sent or members < 2:

@@ -1,10 +1,9 @@
 """Delivery times under S_b, causal and total order, over the same arrivals.
 
-Theory of operation
--------------------
-Arrivals do not depend on the order, so all three are computed together, message by message in send
-order. Receiver r has message m at arrival a[m, r]. The sender has it at its send time. The set that
-an order waits for is closed, so m is delivered as soon as m and that set have arrived:
+Theory of operation ------------------- Arrivals do not depend on the order, so all three are
+computed together, message by message in send order. Receiving r has message m at arrival a[m, r].
+The sender has it at its send time. The set that an order waits for is closed, so m is delivered as
+soon as m and that set have arrived:
 
     S_b      d[m, r] = max(a[m, r], d[p, r] of the messages that m answers)
     causal   d[m, r] = max(a[m, r], d[p, r] of all that causal order had delivered to m's sender)

@@ -1,7 +1,7 @@
 """Sweep: a configuration file over a grid of its keys, with several seeds per setting.
 
     sweep = read_sweep("run.toml", ["options.r=5..30", "members=10,30"], seeds=(1, 2, 3))
-    done = run_study(make_sweep_study(sweep), engine, folder)
+    done = conduct(sweep_study(sweep), engine, folder)
 
 A sweep becomes a `Study`. A run's digest covers the configuration, the protocol's own file with its
 imported neighbours, and the trace of a replay. Results become stale if one of them changes.
@@ -41,7 +41,7 @@ class Sweep(NamedTuple):
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
-    """Return the sweep, with every setting checked. Raises InputError, ConfigError."""
+    """Return the sweep, with every setting checked. Raises InputError, ScenarioError."""
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
         key, values = parse_axis(text)
@@ -58,7 +58,9 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
 
 
 def _find_unused_keys(sweep: Sweep) -> Iterator[str]:
-    """Yield keys without effect in some settings. Raises ConfigError for one without any effect."""
+    """Yield keys without effect in some settings. Raises ScenarioError for one without any
+    effect.
+    """
     found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
     count = 0
     for setting in iterate_settings(sweep):

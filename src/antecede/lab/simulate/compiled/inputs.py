@@ -33,7 +33,7 @@ def find_misfit(scenario: Scenario) -> str | None:
 
 
 def reject(kind: str, reason: str | None) -> None:
-    """Raise ConfigError if there is a reason."""
+    """Raise ScenarioError if there is a reason."""
     if reason is not None:
         raise ScenarioError(f"the compiled {kind} engine cannot run this configuration: {reason}")
 

@@ -36,7 +36,9 @@ from antecede.lab.simulate.topology import (
 
 
 def check_fit(scenario: Scenario) -> None:
-    """Raise ConfigError for an invalid combination. The engine checks a user's protocol itself."""
+    """Raise ScenarioError for an invalid combination. The engine checks a user's protocol
+    itself.
+    """
     _check_links(scenario)
     _check_snapshots(scenario)
     if is_file_target(scenario.protocol):

@@ -3,7 +3,7 @@
 A configuration defines a run except for its seed. Keys: docs/simulate.md. Scenarios of the checker
 (`antecede.lab.check.scenario`) are another format.
 
-`config_to_values` and `config_from_values` are exact inverses, also through JSON for Spark's
+`scenario_mapping` and `scenario_from` are exact inverses, also through JSON for Spark's
 workers. Errors contain path and dotted key:
 
     run.toml: links.loss: 1.5; expected a probability below 1
@@ -36,7 +36,7 @@ _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
 def read_scenario(path: str | Path) -> Scenario:
-    """Read a TOML file, without unused keys. Raises ConfigError with path, and line or key."""
+    """Read a TOML file, without unused keys. Raises ScenarioError with path, and line or key."""
     values = read_values(path)
     scenario = scenario_from(values, str(path))
     check_keys_used(values, scenario, str(path))
@@ -44,7 +44,7 @@ def read_scenario(path: str | Path) -> Scenario:
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
-    """Return the tables of a TOML file without changes. Raises ConfigError with its path."""
+    """Return the tables of a TOML file without changes. Raises ScenarioError with its path."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -74,13 +74,13 @@ def files_read(path: str | Path, scenario: Scenario) -> list[str]:
 
 
 def check_keys_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
-    """Raise ConfigError for a key of the file without effect on the run."""
+    """Raise ScenarioError for a key of the file without effect on the run."""
     for key, why in find_unused_keys(values, scenario).items():
         raise ScenarioError(f"{key}: {why}", path=path)
 
 
 def write_config(scenario: Scenario, path: str | Path) -> None:
-    """Write a TOML file for `read_config`, without unused keys. Raises ConfigError."""
+    """Write a TOML file for `read_scenario`, without unused keys. Raises ScenarioError."""
     values = scenario_mapping(scenario)
     values = remove_keys(values, find_unused_keys(values, scenario))
     try:
@@ -95,8 +95,8 @@ def scenario_from(
     """Return the configuration of plain values (parsed TOML or JSON). `path` is for errors.
 
     Relative paths of latency files, traces and a protocol's FILE.py:CLASS are also tried in the
-    folder of `path`. Raises ConfigError, with `check_protocol` also for a protocol that does not
-    fit (`check_compatibility`).
+    folder of `path`. Raises ScenarioError, with `check_protocol` also for a protocol that does not
+    fit (`check_fit`).
     """
     try:
         scenario = _read_config(values, Path() if path is None else Path(path).parent)
@@ -112,7 +112,7 @@ def scenario_from(
 
 
 def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
-    """Return a configuration as plain values. Raises ConfigError for other options."""
+    """Return a configuration as plain values. Raises ScenarioError for other options."""
     given = {"name": scenario.name} if scenario.name else {}
     workload, usual = tables.to_plain(scenario.workload), tables.to_plain(Workload())
     for name in find_unused_workload_keys(scenario):

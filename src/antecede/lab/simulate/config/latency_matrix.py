@@ -23,7 +23,7 @@ ZEROS = ("keep", "reverse", "median")
 def read_matrix(path: Path, unit: str, round_trip: bool, zeros: str | None = None) -> Matrix:
     """Return one-way delays in seconds, [locations, locations]: row a is from location a.
 
-    Separators are spaces, tabs, commas or semicolons. Raises ConfigError with path and line, also
+    Separators are spaces, tabs, commas or semicolons. Raises ScenarioError with path and line, also
     for zeros off the diagonal if `zeros` is None.
     """
     rows = list(_read_rows(path))

@@ -214,7 +214,7 @@ class SnapshotPlan:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Configuration of a run except for its seed. Raises ConfigError.
+    """Configuration of a run except for its seed. Raises ScenarioError.
 
     Hashable except for `options`. `protocol` is a name of the registry, `variant` one of its
     variants. Messages are sent until `duration_s`; then copies in flight arrive. Metrics count from

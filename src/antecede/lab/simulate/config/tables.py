@@ -17,7 +17,7 @@ from antecede.errors import ScenarioError
 
 Made = TypeVar("Made")
 Reader = Callable[[Any, str], Any]
-"""Value and dotted key -> value for the dataclass. Raises ConfigError."""
+"""Value and dotted key -> value for the dataclass. Raises ScenarioError."""
 
 
 Fields = Mapping[str, Reader]  # key of a table -> reader of its value
@@ -32,7 +32,7 @@ def make_error(key: str, what: str) -> ScenarioError:
 
 
 def build_dataclass(make: Callable[..., Made], values: Any, key: str, fields: Fields) -> Made:
-    """Return the dataclass that a table describes. Raises ConfigError with the dotted key."""
+    """Return the dataclass that a table describes. Raises ScenarioError with the dotted key."""
     given = read_table(values, key)
     check_keys(given, key, fields)
     attributes = {
@@ -75,7 +75,7 @@ def to_plain(value: Any) -> Any:
 
 
 def check_keys(given: Collection[str], key: str, allowed: Collection[str]) -> None:
-    """Raise ConfigError for an unknown key."""
+    """Raise ScenarioError for an unknown key."""
     for name in given:
         if name not in allowed:
             dotted = f"{key}.{name}" if key else name

@@ -61,7 +61,7 @@ def config_with_settings(
     """Return the configuration with settings applied, and the keys that it omits with the reasons.
 
     Omitted keys have no effect on the run. `path` is the configuration file, for errors and
-    relative paths. Raises ConfigError with the dotted key for an unknown key, a setting without
+    relative paths. Raises ScenarioError with the dotted key for an unknown key, a setting without
     effect, and an invalid value.
     """
     values = dict(of)

@@ -3,7 +3,7 @@
 Runs with different seeds are independent, so Student's t gives the interval of their mean. A single
 run is divided into `BATCHES` spans of sending time after `warm_s`. Spans are about as independent
 as runs if a span is longer than messages are in flight. Otherwise the interval is too narrow
-(`has_short_batches`).
+(`short_batches`).
 
 Source: method of batch means, for instance Law, Simulation Modeling and Analysis.
 """

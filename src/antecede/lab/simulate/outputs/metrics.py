@@ -12,9 +12,13 @@ Counting rules of all engines
     held_at_end     copies that arrived at a receiver and were never delivered
 
 A message counts for means if its application sent it at `warm_s` or later. Control bytes are a mean
-over Transmit effects that contain a message for the first time. "peer": from peers of a flat group.
-"internal": from super peers into their groups. "external": from external peers and super peers into
-the external group. Messages of internal peers to super peers do not count (Evropeytsev et al.
+over Transmit effects that contain a message for the first time. Roles:
+
+- "peer": from peers of a flat group
+- "internal": from super peers into their groups
+- "external": from external peers and super peers into the external group
+
+Messages of internal peers to super peers do not count (Evropeytsev et al.
 2016). Storage and held messages are sampled before the events of the sample's microsecond.
 `..._max` and `held.max` are of one member at one sample.
 

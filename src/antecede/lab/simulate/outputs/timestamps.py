@@ -1,6 +1,6 @@
-"""Timestamps of a run's messages, and the pairs that ordering rules by receipt order.
+"""Stamps of a run's messages, and the pairs that ordering rules by receipt order.
 
-Timestamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et
+Stamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et
 al. and Nakayama 2017 go by RECEIPT: a timestamp follows from arrivals at the sender, and arrivals
 do not depend on a protocol without control messages. So all copies of a run are drawn at once and
 sorted by event order (sends of a microsecond first, then arrivals by message and receiver, as in
@@ -59,7 +59,7 @@ def stamped(
 
     `observers`: addresses (None: all). `broadcast`: events go to every peer, whatever it subscribes
     to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time keeps the
-    bounds of the configured clocks and channels. Raises ConfigError for hierarchies, answers, and
+    bounds of the configured clocks and channels. Raises ScenarioError for hierarchies, answers, and
     networks with partitions, duplicates or slow receivers.
     """
     _check(scenario)
@@ -215,8 +215,8 @@ def meter_figures(
 ) -> dict[str, float]:
     """Return `false_causality.RULE.causal`, `.ordered`, `.false_pairs`, `.missed_pairs`.
 
-    Values are sums over observers. `rules`: None for all that apply. Raises ConfigError like
-    `make_timestamps`, InputError for an unknown rule, LocalError for one that does not apply.
+    Values are sums over observers. `rules`: None for all that apply. Raises ScenarioError like
+    `stamped`, InputError for an unknown rule, LocalError for one that does not apply.
     """
     chosen = list_rules(scenario) if rules is None else list(rules)
     found: dict[str, float] = {}

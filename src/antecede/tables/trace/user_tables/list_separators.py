@@ -1,4 +1,4 @@
-"""Detection of cells of causes that are not single ids, by the ids of the table.
+"""Found of cells of causes that are not single ids, by the ids of the table.
 
 - Several ids with a separator give a hint to the user.
 - CSV has no types: words for null, lists in brackets, `1.0` for 1. They are parsed only if the ids

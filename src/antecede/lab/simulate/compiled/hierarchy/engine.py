@@ -75,19 +75,19 @@ def can_run_hierarchy(scenario: Scenario) -> str | None:
 
 
 def bytes_hierarchy(scenario: Scenario, seed: int = 0) -> int:
-    """Return the memory that a run needs at most. Raises ConfigError."""
+    """Return the memory that a run needs at most. Raises ScenarioError."""
     inputs.reject("hierarchy", can_run_hierarchy(scenario))
     sends = Traffic(scenario, seed).schedule
     return compute_state_bytes(_compute_array_sizes(scenario, sends, EVERYTHING, log=False))
 
 
 def run_hierarchy(scenario: Scenario, seed: int, selection: Measures = EVERYTHING) -> Result:
-    """Run a configuration. Raises ConfigError if `can_run_hierarchy` has a reason."""
+    """Run a configuration. Raises ScenarioError if `can_run_hierarchy` has a reason."""
     return make_result(scenario, seed, _run(scenario, seed, selection))
 
 
 def record_hierarchy(scenario: Scenario, seed: int) -> HierarchyRecording:
-    """Run a configuration and store its deliveries and transmissions. Raises ConfigError."""
+    """Run a configuration and store its deliveries and transmissions. Raises ScenarioError."""
     s = _run(scenario, seed, EVERYTHING, log=True)
     deliveries, carried = (
         s.log[: int(s.counters.logged)],
@@ -97,7 +97,7 @@ def record_hierarchy(scenario: Scenario, seed: int) -> HierarchyRecording:
 
 
 def make_result(scenario: Scenario, seed: int, s: HierarchyState) -> Result:
-    """Return the result of a finished state. Raises ConfigError for a causal violation."""
+    """Return the result of a finished state. Raises ScenarioError for a causal violation."""
     if s.counters.violations:
         raise ScenarioError(
             f"the compiled hierarchy engine found {int(s.counters.violations):,} causal "
@@ -149,7 +149,7 @@ def _run(scenario: Scenario, seed: int, selection: Measures, log: bool = False) 
 def prepare(
     scenario: Scenario, seed: int, selection: Measures = EVERYTHING, log: bool = False
 ) -> HierarchyState:
-    """Return the initial state of a run. Raises ConfigError."""
+    """Return the initial state of a run. Raises ScenarioError."""
     inputs.reject("hierarchy", can_run_hierarchy(scenario))
     sends = Traffic(scenario, seed).schedule
     _check_silence(scenario, sends)

@@ -75,19 +75,19 @@ def can_run_mesh(scenario: Scenario) -> str | None:
 
 
 def bytes_mesh(scenario: Scenario, seed: int = 0) -> int:
-    """Return the memory that a run needs at most. Raises ConfigError."""
+    """Return the memory that a run needs at most. Raises ScenarioError."""
     inputs.reject("mesh", can_run_mesh(scenario))
     size = _compute_array_sizes(scenario, Traffic(scenario, seed).schedule, EVERYTHING)
     return state.compute_state_bytes(size, _find_control_kind(scenario), scenario.links.fifo)
 
 
 def run_mesh(scenario: Scenario, seed: int, selection: Measures = EVERYTHING) -> Result:
-    """Run a configuration. Raises ConfigError if `can_run_mesh` has a reason."""
+    """Run a configuration. Raises ScenarioError if `can_run_mesh` has a reason."""
     return _make_result(scenario, seed, _run(scenario, seed, selection), selection)
 
 
 def record_mesh(scenario: Scenario, seed: int) -> MeshRecording:
-    """Run a configuration and store its deliveries: 24 bytes each. Raises ConfigError."""
+    """Run a configuration and store its deliveries: 24 bytes each. Raises ScenarioError."""
     s = _run(scenario, seed, EVERYTHING, log=True)
     sizes = _compute_control_bytes(scenario, s), s.wire_bytes.astype(np.int64)
     return MeshRecording(_make_result(scenario, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
@@ -106,7 +106,7 @@ def _run(scenario: Scenario, seed: int, selection: Measures, log: bool = False) 
 def prepare(
     scenario: Scenario, seed: int, selection: Measures = EVERYTHING, log: bool = False
 ) -> MeshState:
-    """Return the initial state of a run. Raises ConfigError."""
+    """Return the initial state of a run. Raises ScenarioError."""
     inputs.reject("mesh", can_run_mesh(scenario))
     sends = Traffic(scenario, seed).schedule
     size, carries = _compute_array_sizes(scenario, sends, selection), _find_control_kind(scenario)
