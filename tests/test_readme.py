@@ -9,17 +9,31 @@ from pathlib import Path
 
 import pytest
 
+from antecede.cli import main
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_socket_example_prints_what_the_readme_says() -> None:
-    example, expected = re.findall(r"```(?:python|text)\n(.*?)```", README, re.DOTALL)[1:3]
-    assert "socket" in example
+def test_the_group_example_prints_what_the_readme_shows() -> None:
+    (example,) = re.findall(r"```python\n(from antecede import Group.*?)```", README, re.DOTALL)
+    expected = re.findall(r"```text\n(.*?)```", README.split(example)[1], re.DOTALL)[0]
     done = subprocess.run(
         [sys.executable, "-c", example], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.stderr) == (expected, "")
+
+
+def test_the_counterexample_is_the_one_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    (command, line) = re.findall(
+        r"```sh\nantecede (check .*?)\n```\n\n```text\n(.*?)\n```", README
+    )[0]
+    assert main(command.split()) == 1
+    assert line in capsys.readouterr().out
+
+
+def test_the_readme_is_one_screen_and_a_half() -> None:
+    assert len(README.splitlines()) <= 120
 
 
 def test_every_link_of_the_documentation_leads_somewhere() -> None:

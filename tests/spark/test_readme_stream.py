@@ -1,4 +1,4 @@
-"""Streaming lines of the README, run twice over files that arrive in between."""
+"""Programs on Spark of the README and the guide, run as they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 
 
 def rows(*events: tuple[str, str | None, int]) -> pa.Table:
@@ -28,8 +28,8 @@ def rows(*events: tuple[str, str | None, int]) -> pa.Table:
 def test_the_lines_for_a_stream_run_and_go_on(
     rocks: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = README.read_text()
-    (lines,) = re.findall(r"started again .*?```python\n(.*?)```", text, re.DOTALL)
+    text = (ROOT / "docs" / "guide.md").read_text()
+    (lines,) = re.findall(r"## A stream.*?```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     for name in ("in", "out", "checkpoint"):
@@ -47,3 +47,15 @@ def test_the_lines_for_a_stream_run_and_go_on(
         exec("import antecede.spark\nantecede.spark.held" + after, space)
     out = rocks.read.parquet(str(tmp_path / "out")).collect()
     assert [row.event_id for row in sorted(out, key=lambda row: row.position)] == list("cabd")
+
+
+def test_the_table_of_the_readme_is_ordered(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "README.md").read_text()
+    ((program, expected),) = re.findall(
+        r"```python\n(from pyspark.*?)```\n\n```text\n(.*?)```", text, re.DOTALL
+    )
+    capsys.readouterr()
+    exec(program, {})
+    assert capsys.readouterr().out.strip() == expected.strip()
