@@ -258,7 +258,7 @@ async def test_nobody_there_is_said() -> None:
         ({"store": ""}, "store= is a path, not ''"),
         ({"store": 7}, "store= is a path, not 7"),
         ({"on_alarm": 7, "order": "htbc", "options": HTBC}, "on_alarm="),
-        ({"order": "total"}, "one list of members for good"),
+        ({"order": "total"}, "needs a closed group: pass members="),
         ({"order": "htbc"}, r'options=\{"bounds": Bounds\('),
         ({"order": "matrix"}, r"examples/lossy_sockets\.py sends it over UDP"),
         ({"memroy": 1}, r"no argument 'memroy'; did you mean memory=\?"),

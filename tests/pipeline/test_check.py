@@ -38,7 +38,7 @@ BEFORE = {
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> EventHistory:
+def history(tmp_path: Path) -> EventHistory:
     for service, lines in LOGS.items():
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (tmp_path / f"{service}.jsonl").write_text(text)
@@ -48,15 +48,15 @@ def told(tmp_path: Path) -> EventHistory:
     return read_history(tmp_path, list(LOGS))
 
 
-def table(told: EventHistory) -> Rows:
+def table(history: EventHistory) -> Rows:
     """A right table: one customer's rows in order, the repeat marked."""
     place = {"placed": 0, "reserved": 1, "taken": 2, "noted": 3, "other": 0}
     rows: Rows = [
         {
             "message_id": name,
-            "causes": sorted(told.before[name]),
-            "customer": told.customer[name],
-            "value": told.value[name],
+            "causes": sorted(history.before[name]),
+            "customer": history.customer[name],
+            "value": history.value[name],
             "position": position,
             "antecede_status": "ordered",
         }
@@ -65,14 +65,14 @@ def table(told: EventHistory) -> Rows:
     return [*rows, {**rows[2], "position": None, "antecede_status": "duplicate"}]
 
 
-def test_happened_before_is_read_from_the_logs(told: EventHistory) -> None:
-    assert told.before == BEFORE
-    assert told.carried_copies["taken"] == 2
-    assert told.last_lines["orders"]["sent"] == 3
+def test_happened_before_is_read_from_the_logs(history: EventHistory) -> None:
+    assert history.before == BEFORE
+    assert history.carried_copies["taken"] == 2
+    assert history.last_lines["orders"]["sent"] == 3
 
 
-def test_a_right_table_is_right(told: EventHistory) -> None:
-    verdict = check_table(told, table(told))
+def test_a_right_table_is_right(history: EventHistory) -> None:
+    verdict = check_table(history, table(history))
     assert verdict.is_ok
     assert verdict[:5] == (5, 6, 2, 3, 3)
 
@@ -97,10 +97,10 @@ FAULTS: dict[str, tuple[str, Callable[[Rows], Any]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_found(told: EventHistory, fault: str) -> None:
+def test_each_fault_is_found(history: EventHistory, fault: str) -> None:
     kind, damage = FAULTS[fault]
-    rows = table(told)
+    rows = table(history)
     damage(rows)
-    verdict = check_table(told, rows)
+    verdict = check_table(history, rows)
     assert not verdict.is_ok
     assert getattr(verdict, kind), verdict

@@ -61,7 +61,7 @@ def test_over_files_while_an_executor_and_the_driver_are_killed(tmp_path: Path) 
 
     page = write_page(folder / "index.html", ran, options).read_text()
     assert f"{counted(ran.verdict.messages, 'event')} from three services" in page
-    assert "There was no broker: it was asked for (--files)" in page
+    assert "There was no broker: requested by --files" in page
     assert "while an executor and the driver were killed" in page
     assert page.count("<svg") == 3
     assert not any("WRONG" in line for line in format_summary(ran))

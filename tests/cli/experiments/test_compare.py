@@ -337,7 +337,7 @@ def test_intervals_come_from_the_seeds_or_from_batches(told: Told) -> None:
         ("bss --loss 1.5", "--loss: 1.5; expected a probability below 1"),
         ("sb --answers 2", "--answers: 2.0; expected a probability"),
         ("bss --rate 0", "--rate 0.0: messages a second, above 0"),
-        ("own/my.py:Mine", "there is no such file"),
+        ("own/my.py:Mine", "file not found"),
         (
             "bss --rate 1e300",
             "--rate 1e+300: a peer sends one message a microsecond at most",

@@ -292,7 +292,7 @@ sys.exit(main(["simulate", {str(path)!r}]))
 @pytest.mark.parametrize(
     ("table", "text", "says"),
     [
-        ("protocol", 'name = "own.py:Mine"', r"protocol\.name: .*own\.py: there is no such file"),
+        ("protocol", 'name = "own.py:Mine"', r"protocol\.name: .*own\.py: file not found"),
         (
             "workload",
             'kind = "replay"\npath = ""',

@@ -123,7 +123,7 @@ def test_it_needs_no_more_than_python() -> None:
         "from antecede.cli.protocols.play import run;"
         "site = Bench(Opened());"
         "told = site.post('run', b'{\"text\": \"protocol bss\\\\nmembers A B\\\\nsend A m\"}');"
-        "print(told.status, site.get('start', {}).status, site.got('', {}).status,"
+        "print(told.status, site.get('start', {}).status, site.get('', {}).status,"
         "'numpy' in sys.modules, 'pyarrow' in sys.modules)"
     )
     command = [sys.executable, "-I", "-S", "-c", code, str(ROOT / "src")]

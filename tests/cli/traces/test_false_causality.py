@@ -137,7 +137,7 @@ def test_long_remarks_are_wrapped_under_their_label(
     ("options", "message"),
     [
         (["--accuracy", "1"], "--accuracy and --least need --most"),
-        (["--most", "-1"], "--accuracy, --least, --most: delays of a channel"),
+        (["--most", "-1"], "--accuracy, --least, --most: bounds: channel delays"),
         (["--rules", " , "], "--rules ' , ': names nothing; leave it out for all"),
         (["--observers", ""], "--observers '': names nothing"),
         (["--subscribe", "Z=news"], "--subscribe: there is no member 'Z' in this trace"),

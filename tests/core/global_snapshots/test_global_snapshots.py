@@ -367,7 +367,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(words) == 1
     said = capsys.readouterr().out
     assert "The smallest: P1: received inside, sent outside" in said
-    assert "✗ not of this global state" in said
+    assert "✗ not in this global state" in said
     assert "<svg" in picture.read_text()
     assert main(words) == 2  # the file is there
     capsys.readouterr()

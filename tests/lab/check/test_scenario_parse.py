@@ -164,7 +164,7 @@ def test_output_is_replaced_and_all_else_is_kept() -> None:
 )  # fmt: skip
 def test_numbers_that_no_memory_holds_are_refused_at_once(line: str) -> None:
     with pytest.raises(
-        ScriptError, match=r"146 years|a nanosecond is the least|a number from 1"
+        ScriptError, match=r"146 years|the resolution is 1 ns|a number from 1"
     ) as caught:
         parse_script(f"protocol physical\nmembers A B\n{line}\n")
     assert caught.value.line == 3

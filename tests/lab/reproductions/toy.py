@@ -81,7 +81,7 @@ def with_runs(*chosen: Run) -> Study:
 
 def _gated(quick: bool) -> list[Run]:
     """A run that ends, and two that wait for a test to open them."""
-    folder = {"folder": os.environ["TOY_FOLDER"]}
+    folder = {"folder": os.environ["TOY_FOLDER"], "steps": 0}
     first = Run("gate 0", 0, 9.0, "gate", parameters={**folder, "closed": False})
     closed = {**folder, "closed": True}
     return [first, *(Run(f"gate {k}", k, 1.0, "gate", parameters=closed) for k in (1, 2))]

@@ -315,7 +315,7 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
     assert "peer.control_bytes" not in figures
     with pytest.raises(ScenarioError, match=r"protocol\.name"):
         run_readable(replace(scenario, protocol=f"{path}:Eager", topology=Hierarchy((2,), 1)), 1)
-    with pytest.raises(InputError, match="no class or function Lazy"):
+    with pytest.raises(InputError, match="unknown class or function Lazy"):
         run_readable(replace(scenario, protocol=f"{path}:Lazy"), 1)
 
 

@@ -191,7 +191,7 @@ CASES = [
     ),
     (
         protocol('name = "linear"\noptions = { heartbeat_s = -1 }'),
-        "protocol.options: linear rejects the options: heartbeat_s is -1; it is greater than 0 sec",
+        "protocol.options: linear rejects the options: heartbeat_s is -1; expected more than 0 sec",
     ),
     (
         protocol('name = "linear"\nwithout = ["keep"]\noptions = { keep = 1 }'),
@@ -213,7 +213,7 @@ CASES = [
     ),
     (
         TOPICS + "options = { bounds = { least_s = 2, most_s = 1 } }\n",
-        "protocol.options.bounds: delays of a channel",
+        "protocol.options.bounds: bounds: channel delays",
     ),
     (
         workload("fanout = 1"),

@@ -102,7 +102,7 @@ def test_what_rewrites_or_draws_a_trace_warns_without_evidence(
         if main(words) == 2:
             # Clocks are chosen and no row has a usable one, so no row is left.
             assert "clock" in why
-            assert "set aside" in capsys.readouterr().err
+            assert "quarantined" in capsys.readouterr().err
             continue
         said = capsys.readouterr()
         shown = " ".join((said.out + said.err).split())

@@ -186,8 +186,8 @@ def test_fresh_forgets_everything(tmp_path: Path) -> None:
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from antecede.lab.reproductions.framework.store import opened\n"
-        "with opened(Path(sys.argv[1]), 'c'): pass"
+        "from antecede.lab.reproductions.framework.store import open_store\n"
+        "with open_store(Path(sys.argv[1]), 'c'): pass"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     with open_store(tmp_path, "c"):

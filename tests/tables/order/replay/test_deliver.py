@@ -432,7 +432,7 @@ def test_wide_tables_keep_columns_of_any_type() -> None:
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ({"order": "casual"}, "unknown order 'casual'"),
+        ({"order": "casual"}, "cannot create a group of order 'casual'"),
         ({"order": "hierarchical"}, "several roles"),
         ({"options": {"speed": 3}}, "speed"),
         ({"members": ()}, "members= is empty"),
