@@ -26,7 +26,7 @@ from tests.tables.order.logs import NAMES, ended, many_groups, pieces, with_defe
 BSS = DeliverSpec(
     order="bss", members=NAMES, group="run", tiebreak="number", sent="sent", patience_s=1.0
 )
-WAITING = {"several_parents": True, "missing_parent": "release", "patience_s": 0.4}
+WAITING = {"several_parents": True, "on_missing_parent": "deliver", "patience_s": 0.4}
 TIMED = dataclasses.replace(BSS, order="linear", patience_s=5.0)
 PATIENT = dataclasses.replace(TIMED, order="sb", members=None, options=WAITING, late_s=0.0)
 AGREED = dataclasses.replace(TIMED, order="total-agreed")

@@ -122,7 +122,7 @@ def test_what_cannot_be_is_told(log: Path, refused: Call, words: list[str], told
 
 def test_options_are_python_values_or_words() -> None:
     assert option("patience_s=5.0") == ("patience_s", 5.0)
-    assert option("missing_parent=release") == ("missing_parent", "release")
+    assert option("on_missing_parent=deliver") == ("on_missing_parent", "deliver")
     name, bounds = option("bounds={'most_s': 0.2, 'channels': {('a', 'b'): (0.1, 0.3)}}")
     assert (name, bounds) == ("bounds", Bounds(most_s=0.2, channels={("a", "b"): (0.1, 0.3)}))
     assert option("subscriptions={'topics': {'a': ['x']}}")[1] == Subscriptions({"a": ["x"]})

@@ -118,7 +118,7 @@ def test_linear_heartbeats_and_requests_go_on_after_a_restart_at_0() -> None:
 
 
 def test_patience_ends_after_a_restart_at_0() -> None:
-    options: Any = {"missing_parent": "release", "patience_s": 5.0}
+    options: Any = {"on_missing_parent": "deliver", "patience_s": 5.0}
     member = SemanticOrder(0, range(2), **options)
     member.receive(msg("B2", "B1"), now=s(1000))
     again = restored(member, 0, range(2), **options)

@@ -259,7 +259,7 @@ def test_a_listener_without_an_order_needs_no_beginning() -> None:
     [
         ("causal", "or order 'bss'"),
         ("bss, differences", "without differences"),
-        ("reply", "missing_parent='release'"),
+        ("reply", "on_missing_parent='deliver'"),
         ("total", "use an invitation (accept), or restore a snapshot"),
         ("tv", "use an invitation (accept), or restore a snapshot"),
     ],

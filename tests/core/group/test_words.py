@@ -243,7 +243,7 @@ def test_errors_name_all_members_that_they_speak_of() -> None:
 def test_reasons_name_members() -> None:
     names = ("alice", "bob", "carol")
     alice, bob, carol = (
-        Group(name, names, order="reply", missing_parent="set_aside", patience_s=1)
+        Group(name, names, order="reply", on_missing_parent="drop", patience_s=1)
         for name in names
     )
     (question,) = bob.receive(alice.send(b"question", now=0), now=0)
@@ -284,7 +284,7 @@ def test_a_thread_tells_what_was_forgotten_from_what_never_came() -> None:
         alice.receive(bob.send(b"%d" % number, reply_to=read))
     assert str(alice.thread(question)).splitlines()[0] == ("alice's message 1 (no longer kept)")
     assert alice.thread(question).is_forgotten
-    carol = Group("carol", names, order="reply", missing_parent="release", patience_s=1)
+    carol = Group("carol", names, order="reply", on_missing_parent="deliver", patience_s=1)
     carol.receive(bob.send(b"2", reply_to=read, now=0), now=0)
     carol.tick(now=5)
     assert str(carol.thread(("alice", 1))).splitlines()[0] == "alice's message 1 (unknown)"

@@ -34,7 +34,7 @@ class Level(enum.IntEnum):
 
 
 class How(str, enum.Enum):  # noqa: UP042 - whose str() is its name
-    RELEASE = "release"
+    DELIVER = "deliver"
 
 
 class Loose(Unordered):
@@ -72,7 +72,7 @@ def test_a_class_takes_its_own_defaults() -> None:
         (np.float64(0.1), 0.1),
         (np.str_("x"), "x"),
         (Level.TWO, 2),
-        (How.RELEASE, "release"),
+        (How.DELIVER, "deliver"),
     ],
 )
 def test_numbers_and_texts_of_others_become_pythons_own(given: Any, own: Any) -> None:
@@ -121,8 +121,8 @@ def test_limits_and_lives_take_them_too() -> None:
 
 def test_texts_of_an_enum_make_the_same_group() -> None:
     options: dict[str, Any] = {"several_parents": True, "store_limit": 3}
-    one = Group("a", NAMES, order="sb", incarnation=1, overflow=How.RELEASE, **options)
-    two = Group("a", NAMES, order="sb", incarnation=1, overflow="release", **options)
+    one = Group("a", NAMES, order="sb", incarnation=1, overflow=How.DELIVER, **options)
+    two = Group("a", NAMES, order="sb", incarnation=1, overflow="deliver", **options)
     assert one.snapshot() == two.snapshot()
 
 

@@ -35,7 +35,7 @@ IDLE: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("physical", {"max_clock_lead": 3, "bounds": BOUNDS}, "max_clock_lead"),
     ("tv", {"as_published": True, "bounds": BOUNDS}, "as_published"),
     ("sb", {"patience_s": 3.0}, "patience_s"),
-    ("sb", {"overflow": "release"}, "overflow"),
+    ("sb", {"overflow": "deliver"}, "overflow"),
 )
 WRONG: tuple[tuple[str, str, Any, str], ...] = (
     ("bss", "differences", "no", "true or false"),
@@ -45,7 +45,7 @@ WRONG: tuple[tuple[str, str, Any, str], ...] = (
     ("matrix", "heartbeat_s", None, "a number"),
     ("sb", "store_limit", "3", "a whole number or none"),
     ("sb", "store_limit", True, "a whole number or none"),
-    ("sb", "missing_parent", 3, "a word"),
+    ("sb", "on_missing_parent", 3, "a word"),
     ("linear", "keep", 2.5, "a whole number or none"),
     ("linear", "as_published", "dropped", "words with commas between"),
     ("linear", "bounds", 3, "Bounds(...) or none"),

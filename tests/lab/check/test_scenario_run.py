@@ -46,7 +46,7 @@ def print_output(text: str) -> list[str]:
         ("protocol bss loud=1\nmembers A\n", 1, "options are: differences, as_published"),
         ("protocol bss differences=3x\nmembers A B\n", 1, "true or false is allowed"),
         ("protocol sb patience_s=x\nmembers A B\n", 1, "patience_s"),
-        ("protocol sb missing_parent=maybe\nmembers A B\n", 1, "protocol sb: .*maybe"),
+        ("protocol sb on_missing_parent=maybe\nmembers A B\n", 1, "protocol sb: .*maybe"),
         ("protocol fifo\ninternal S: A\n", 1, "has one role; list its members with 'members"),
         ("protocol hierarchical\nmembers A B\n", 1, "has several roles; list its members with"),
         ("protocol hierarchical as_published=listing9\ninternal S: A\n", 1, "listing9"),
@@ -90,7 +90,7 @@ def test_a_newcomer_is_owed_what_its_sponsor_lacks() -> None:
 
 
 def test_time_passes_for_all_and_adds_up() -> None:
-    head = "protocol sb missing_parent=release patience_s=3\nmembers A B C\n"
+    head = "protocol sb on_missing_parent=deliver patience_s=3\nmembers A B C\n"
     body = "send A m\narrive B m\nsend B n after m\narrive C n\ntick 2\ntick 2\n"
     done = run(head + body)
     assert [moment.output for moment in done.results[-2:]] == [(), ("C releases n without m",)]

@@ -319,7 +319,7 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
         run_readable(replace(scenario, protocol=f"{path}:Lazy"), 1)
 
 
-@pytest.mark.parametrize("variant", ["release", "set-aside", ""])
+@pytest.mark.parametrize("variant", ["deliver", "drop", ""])
 def test_patience_ends_in_a_run_as_it_does_elsewhere(variant: str) -> None:
     options = {"patience_s": 0.5} if variant else {}
     links, work = Links(Delay(0.05, 0.1), loss=0.2), Workload(answers=0.9)
@@ -327,4 +327,4 @@ def test_patience_ends_in_a_run_as_it_does_elsewhere(variant: str) -> None:
     figures = run_readable(lossy, 0).figures
     assert figures["lost"] > 0
     assert (figures["held_at_end"] > 0) == (variant == "")
-    assert (figures.get("delivered_incomplete", 0) > 0) == (variant == "release")
+    assert (figures.get("delivered_incomplete", 0) > 0) == (variant == "deliver")

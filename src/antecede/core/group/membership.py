@@ -269,7 +269,7 @@ class GroupMembership(Receiving):
 
         Call it at every member when no member has the messages any more. Dependents have the lost
         causes in `Message.missing_ids`. Late copies are duplicates. In order "reply" they are
-        delivered late, and `missing_parent="release"` uses patience instead.
+        delivered late, and `on_missing_parent="deliver"` uses patience instead.
 
         In FIFO orders a lost number is skipped in turn: pass all of a gap (`missing` has `first` to
         `seq`). With chosen receivers a number includes all missing ones before it. In orders with

@@ -145,15 +145,15 @@ ENTRIES: Mapping[str, Entry] = {
             "Sb",
             {
                 "several-parents": {"several_parents": True},
-                "set-aside": {"missing_parent": "set_aside", "patience_s": 5.0},
-                "release": {
+                "drop": {"on_missing_parent": "drop", "patience_s": 5.0},
+                "deliver": {
                     "several_parents": True,
-                    "missing_parent": "release",
+                    "on_missing_parent": "deliver",
                     "patience_s": 5.0,
                 },
                 "refusing": {"store_limit": 2},
-                "dropping": {"store_limit": 2, "overflow": "set_aside"},
-                "small-store": {"several_parents": True, "store_limit": 3, "overflow": "release"},
+                "dropping": {"store_limit": 2, "overflow": "drop"},
+                "small-store": {"several_parents": True, "store_limit": 3, "overflow": "deliver"},
                 "algorithm-1": {"as_published": "algorithm-1"},
                 "algorithm-2": {"as_published": "algorithm-2"},
             },

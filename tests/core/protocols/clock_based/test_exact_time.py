@@ -194,7 +194,7 @@ def test_recovery_and_patience_refuse_to_go_without_the_time() -> None:
         Group("P1", NAMES, order="matrix", recovering=True).receive(wire)
     plain = Group("P2", NAMES, order="matrix").send(b"m")
     Group("P1", NAMES, order="matrix").receive(plain)
-    patient = Group("P1", NAMES, order="sb", missing_parent="release", patience_s=5)
+    patient = Group("P1", NAMES, order="sb", on_missing_parent="deliver", patience_s=5)
     wire = Group("P2", NAMES, order="sb").send(b"m")
     with pytest.raises(LocalError, match="patience_s"):
         patient.receive(wire)

@@ -90,7 +90,7 @@ def test_answers_to_a_member_that_left_still_count() -> None:
 
 
 def busy() -> SemanticOrder:
-    a = SemanticOrder(0, range(4), several_parents=True, missing_parent="set_aside", patience_s=5.0)
+    a = SemanticOrder(0, range(4), several_parents=True, on_missing_parent="drop", patience_s=5.0)
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))
     a.receive(msg("C2", "B4", "C1"), now=s(6.0))
@@ -112,7 +112,7 @@ def test_a_snapshot_is_the_whole_state() -> None:
     assert other.snapshot() == state
     assert other.guarantee == a.guarantee
     assert other.members == a.members
-    assert other.counts == {"conflict": 1, "refused": 0, "released": 0, "set_aside": 1}
+    assert other.counts == {"conflict": 1, "refused": 0, "incomplete": 0, "dropped": 1}
     for member in (a, other):
         assert said(member.receive(msg("C1"), now=s(7))) == [
             "deliver C1",

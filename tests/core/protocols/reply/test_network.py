@@ -153,7 +153,7 @@ def test_release_hands_over_all_and_marks_exactly_what_lacks_a_parent(
     rng = random.Random(seed)
     sent = conversation(seed, several)
     parents = direct(sent)
-    watched = Watched(several_parents=several, missing_parent="release", patience_s=3.0)
+    watched = Watched(several_parents=several, on_missing_parent="deliver", patience_s=3.0)
     arrivals = shuffle(sent, rng, loss=0.2)
     for now, message in enumerate(arrivals):
         watched.take(watched.member.receive(message, now=s(now)))
@@ -167,16 +167,16 @@ def test_release_hands_over_all_and_marks_exactly_what_lacks_a_parent(
     for place, mid in enumerate(order):
         lacking = parents[mid] - set(order[:place])
         assert lacking == set(released.get(mid, ()))
-    assert watched.member.counts["released"] == len(released)
+    assert watched.member.counts["incomplete"] == len(released)
 
 
 @pytest.mark.parametrize("several", [False, True])
 @given(seed=seeds)
-def test_set_aside_is_never_early_and_accounts_for_every_message(several: bool, seed: int) -> None:
+def test_drop_is_never_early_and_accounts_for_every_message(several: bool, seed: int) -> None:
     rng = random.Random(seed)
     sent = conversation(seed, several)
     above = ancestors(direct(sent))
-    watched = Watched(several_parents=several, missing_parent="set_aside", patience_s=3.0)
+    watched = Watched(several_parents=several, on_missing_parent="drop", patience_s=3.0)
     arrivals = shuffle(sent, rng, loss=0.2)
     for now, message in enumerate(arrivals):
         watched.take(watched.member.receive(message, now=s(now)))
@@ -189,7 +189,7 @@ def test_set_aside_is_never_early_and_accounts_for_every_message(several: bool, 
     assert not released
     assert not set(order) & given_up
     assert set(order) | given_up == {_id(message) for message in arrivals}
-    assert watched.member.counts["set_aside"] == len(given_up)
+    assert watched.member.counts["dropped"] == len(given_up)
 
 
 @given(seeds, st.integers(min_value=1, max_value=4))

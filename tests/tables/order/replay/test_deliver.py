@@ -30,7 +30,7 @@ from tests.core.group.test_hierarchical import SUPER_PEERS, role
 from tests.tables.order.logs import NAMES, filter_status, log_of, replay_in_loop, with_defects
 
 BSS = DeliverSpec(order="bss", members=NAMES, tiebreak="number", sent="sent")
-SB = {"several_parents": True, "missing_parent": "release", "patience_s": 0.15}
+SB = {"several_parents": True, "on_missing_parent": "deliver", "patience_s": 0.15}
 
 
 class Slow(Unordered):

@@ -15,9 +15,9 @@ from antecede.errors import LocalError
 
 HOLD = "hold"
 """Missing parent: wait for ever (as in the source)."""
-RELEASE = "release"
+DELIVER = "deliver"
 """Deliver the message without its parent (`DeliverIncomplete`)."""
-SET_ASIDE = "set_aside"
+DROP = "drop"
 """Drop the message and all replies to it (`Discard`)."""
 REFUSE = "refuse"
 """Full store: reject the message; the transport must offer it again."""
@@ -30,7 +30,7 @@ class ReplyPolicy(NamedTuple):
     """Options of a member; `SemanticOrder` documents them."""
 
     several_parents: bool = False
-    missing_parent: str = HOLD
+    on_missing_parent: str = HOLD
     patience_s: float | None = None
     store_limit: int | None = None
     overflow: str = REFUSE
@@ -43,15 +43,15 @@ class ReplyPolicy(NamedTuple):
 
 def check_policy(policy: ReplyPolicy) -> ReplyPolicy:
     """Return the policy. Raises LocalError for an invalid combination."""
-    _check_choice("missing_parent", policy.missing_parent, (HOLD, RELEASE, SET_ASIDE))
-    _check_choice("overflow", policy.overflow, (REFUSE, RELEASE, SET_ASIDE))
+    _check_choice("on_missing_parent", policy.on_missing_parent, (HOLD, DELIVER, DROP))
+    _check_choice("overflow", policy.overflow, (REFUSE, DELIVER, DROP))
     _check_choice("as_published", policy.as_published, (False, True, ALGORITHM_1, ALGORITHM_2))
-    if policy.missing_parent == HOLD and policy.patience_s is not None:
+    if policy.on_missing_parent == HOLD and policy.patience_s is not None:
         raise LocalError(
-            "patience_s has no effect without missing_parent='release' or 'set_aside'; set both"
+            "patience_s has no effect without on_missing_parent='deliver' or 'drop'; set both"
         )
-    if policy.missing_parent != HOLD and not exact(policy.patience_s or 0, "patience_s") > 0:
-        raise LocalError(f"missing_parent={policy.missing_parent!r} needs patience_s above 0")
+    if policy.on_missing_parent != HOLD and not exact(policy.patience_s or 0, "patience_s") > 0:
+        raise LocalError(f"on_missing_parent={policy.on_missing_parent!r} needs patience_s above 0")
     if policy.store_limit is not None and policy.store_limit < 1:
         raise LocalError(f"store_limit is {policy.store_limit}; expected 1 or more")
     if policy.store_limit is None and policy.overflow != REFUSE:
@@ -71,16 +71,16 @@ def find_guarantee(policy: ReplyPolicy) -> Guarantee:
 
     `as_published` keeps the claims of the source (Theorems 1 and 2), for the checker to refute.
     """
-    ways = {policy.missing_parent}
+    ways = {policy.on_missing_parent}
     if policy.store_limit is not None:
         ways.add(policy.overflow)
-    complete = not ways & {SET_ASIDE, REFUSE}
+    complete = not ways & {DROP, REFUSE}
     return Guarantee(
         Relation.BY_REPLY,
-        safe=RELEASE not in ways,
+        safe=DELIVER not in ways,
         live=complete,
         no_unnecessary_wait=complete,
-        survives_loss=policy.missing_parent != HOLD,
+        survives_loss=policy.on_missing_parent != HOLD,
         joins=True,
         leaves=True,
     )

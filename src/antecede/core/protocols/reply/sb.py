@@ -39,7 +39,7 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.reply.hold_back import Key
 from antecede.core.protocols.reply.messages import SbMessage
-from antecede.core.protocols.reply.policy import HOLD, REFUSE, RELEASE, ReplyPolicy, check_policy
+from antecede.core.protocols.reply.policy import HOLD, REFUSE, DELIVER, ReplyPolicy, check_policy
 from antecede.core.protocols.reply.state import SbState
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 
@@ -59,19 +59,19 @@ class SemanticOrder(SbState):
 
     - `several_parents`: a message may reply to several messages and waits for all of them (an
       extension; "uniqueness", III.A.2, allows one).
-    - `missing_parent`: treatment of a message that has been held for `patience_s` seconds. "hold":
-      it waits on. "release": `DeliverIncomplete`. "set_aside": `Discard`, with all replies to it.
+    - `on_missing_parent`: treatment of a message that has been held for `patience_s` seconds. "hold":
+      it waits on. "deliver": `DeliverIncomplete`. "drop": `Discard`, with all replies to it.
     - `store_limit`: largest number of held messages; None: no limit.
     - `overflow`: treatment of one more. "refuse": it is rejected and must be offered again.
-      "release" and "set_aside" apply to the oldest.
+      "deliver" and "drop" apply to the oldest.
     - `as_published`: True, "algorithm-1" or "algorithm-2" use the ordering list as printed.
 
-    `counts` has the numbers of conflicting, rejected, released and dropped messages. Raises
+    `counts` has the numbers of conflicting, rejected, incomplete and dropped messages. Raises
     LocalError.
     """
 
     own_options: ClassVar[frozenset[str]] = frozenset(
-        {"missing_parent", "patience_s", "store_limit", "overflow"}
+        {"on_missing_parent", "patience_s", "store_limit", "overflow"}
     )
 
     def __init__(
@@ -80,14 +80,14 @@ class SemanticOrder(SbState):
         members: Iterable[int],
         *,
         several_parents: bool = False,
-        missing_parent: str = HOLD,
+        on_missing_parent: str = HOLD,
         patience_s: float | None = None,
         store_limit: int | None = None,
         overflow: str = REFUSE,
         as_published: bool | str = False,
     ) -> None:
         policy = ReplyPolicy(
-            *(several_parents, missing_parent, patience_s, plain(store_limit)),
+            *(several_parents, on_missing_parent, patience_s, plain(store_limit)),
             *(overflow, as_published),
         )
         super().__init__(me, members, check_policy(policy))
@@ -225,7 +225,7 @@ class SemanticOrder(SbState):
         if self.policy.overflow == REFUSE:
             self.counts["refused"] += 1
             return (Discard(message, STORE_FULL),)
-        if self.policy.overflow == RELEASE:
+        if self.policy.overflow == DELIVER:
             return self._make_room(message, missing, now)
         effects = self._drop_thread(store.find_oldest().key, f"{DROPPED}: the store is full")
         # The dropped message may have been the parent, or have released it: retry.
@@ -261,7 +261,7 @@ class SemanticOrder(SbState):
         now, self.own_clock = self._read_clock(now)
         effects: list[Effect] = []
         while self.store.rows and (row := self.store.find_oldest()).since + patience_ns <= now:
-            if self.policy.missing_parent == RELEASE:
+            if self.policy.on_missing_parent == DELIVER:
                 effects += self._release(row.key)
             else:
                 sender, seq = self.store.list_missing(row.key)[0]
@@ -277,7 +277,7 @@ class SemanticOrder(SbState):
             key for key in self.store.rows if never.issuperset(self.store.list_missing(key))
         ]:
             message, missing = self.store.take(key)
-            self.counts["released"] += 1
+            self.counts["incomplete"] += 1
             effects += self._deliver_thread(message, DeliverIncomplete(message, missing))
         return effects
 
@@ -288,7 +288,7 @@ class SemanticOrder(SbState):
             for blocker in store.list_blockers(key):
                 if blocker in store.rows:
                     message, missing = store.take(blocker)
-                    self.counts["released"] += 1
+                    self.counts["incomplete"] += 1
                     effects += self._deliver_thread(message, DeliverIncomplete(message, missing))
         return effects
 
@@ -311,7 +311,7 @@ class SemanticOrder(SbState):
 
     def _drop(self, message: SbMessage, reason: str) -> Discard:
         insert(self.dropped.setdefault(message.sender, []), message.seq)
-        self.counts["set_aside"] += 1
+        self.counts["dropped"] += 1
         return Discard(message, reason)
 
     def _find_drop_reason(self, message: SbMessage) -> str:

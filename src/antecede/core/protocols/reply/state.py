@@ -93,7 +93,7 @@ class SbState(Protocol):
         self.delivered: dict[int, list[int]] = {member: [] for member in self.members}
         self.dropped: dict[int, list[int]] = {}
         self.last: dict[int, int] = {}
-        self.counts = {"conflict": 0, "refused": 0, "released": 0, "set_aside": 0}
+        self.counts = {"conflict": 0, "refused": 0, "incomplete": 0, "dropped": 0}
         self._set_up(policy)
 
     def _set_up(self, policy: ReplyPolicy) -> None:
@@ -166,7 +166,7 @@ class SbState(Protocol):
             "a reply names its parent, but not the parent's causes. A member that starts "
             "at the first message that it receives cannot tell what precedes it: start "
             "from an invitation or known numbers, or create this group with "
-            "missing_parent='release' and patience_s"
+            "on_missing_parent='deliver' and patience_s"
         )
 
     def join(self, member: int) -> Sequence[Effect]:
