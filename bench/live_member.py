@@ -128,7 +128,7 @@ async def run_peer(options: dict[str, Any]) -> None:
         if options.get("join"):
             await peer.join(options["join"], timeout_s=float(options.get("join_s", 60)))
         else:
-            await peer.found()
+            await peer.bootstrap()
         print("joined", flush=True)
         asyncio.get_running_loop().add_reader(0, member.read_commands)
         tasks = [

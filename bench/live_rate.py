@@ -156,12 +156,12 @@ async def run_peer_member(
     if "store" in kind:
         options["store"] = f"{folder}/{me}.db"
     if os.environ.get("GATHER"):
-        options["gather_s"] = float(os.environ["GATHER"])
+        options["linger_s"] = float(os.environ["GATHER"])
     listen = f"127.0.0.1:{ports[me]}"
-    async with Peer(f"m{me}", listen=listen, silence_s=60, **options) as peer:
+    async with Peer(f"m{me}", listen=listen, failure_timeout_s=60, **options) as peer:
         await asyncio.to_thread(ready.wait)
         if me == 0:
-            await peer.found()
+            await peer.bootstrap()
         else:
             await peer.join(f"127.0.0.1:{ports[0]}")
         while len(peer.node.greeted) < len(ports) - 1:
@@ -182,7 +182,7 @@ async def run_peer_member(
         async def send() -> None:
             payload = b"x" * SIZE
             while True:
-                await peer.room()
+                await peer.drain()
                 for _ in range(burst):
                     peer.send_nowait(payload)
                 await asyncio.sleep(0)

@@ -114,13 +114,13 @@ async def till(folder: Path, name: str, listen: str, join: str = "") -> None:
     books = Books(folder / f"{name}.books", name)
     async with Peer(
         name,
-        room="tills",
+        group_name="tills",
         listen=listen,
         tls=Tls(folder / f"{name}.pem", folder / "ca.pem"),
         store=folder / f"{name}.db",
         acknowledge="explicit",
     ) as peer:
-        await (peer.join(join, timeout_s=60) if join else peer.found())
+        await (peer.join(join, timeout_s=60) if join else peer.bootstrap())
         everybody = len(list(folder.glob("*.pem"))) - 1
         while len(peer.members) < everybody:
             await asyncio.sleep(PACE_S)

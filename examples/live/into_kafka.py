@@ -28,7 +28,7 @@ ORDERS = 3
 
 async def say(peer: Peer, stamp: ContextPropagator, text: str) -> Headers:
     """Say something in the group; returns the headers of the row that tells of it."""
-    with stamp.resuming(peer.past()):
+    with stamp.resuming(peer.causal_context()):
         sent = await peer.send(text.encode())
         return stamp.outgoing(id=sent.token)
 
@@ -52,7 +52,7 @@ async def till(peer: Peer, produce: Produce) -> None:
     stamp = ContextPropagator("till")
     async for message in said(peer, "order"):
         number = message.payload.decode().split()[1]
-        with stamp.resuming(message.past):  # follows this order, and no other
+        with stamp.resuming(message.causal_context):  # follows this order, and no other
             produce("payments", f"invoice {number}", stamp.outgoing())
         produce("payments", f"paid {number}", await say(peer, stamp, f"paid {number}"))
 
@@ -79,7 +79,7 @@ async def group(*names: str) -> AsyncIterator[dict[str, Peer]]:
         peers = [Peer(name, listen="127.0.0.1:0", insecure=True) for name in names]
         for peer in peers:
             await stack.enter_async_context(peer)
-            await (peer.join(peers[0].address) if peer is not peers[0] else peer.found())
+            await (peer.join(peers[0].address) if peer is not peers[0] else peer.bootstrap())
         while any(len(peer.members) < len(peers) for peer in peers):
             await asyncio.sleep(0.01)
         yield {peer.name: peer for peer in peers}

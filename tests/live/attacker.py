@@ -13,10 +13,10 @@ from antecede.core.clocks.encoding.wire import block, varint
 from antecede.core.group.frames import format as frame
 from antecede.live import keys, wire
 from antecede.live.events import Change, ChangeKind, member_of
-from antecede.live.lanes import Lane, Sealed
+from antecede.live.lanes import SenderLog, SignedBatch
 from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
-from antecede.live.seals import CertifiedSeals
+from antecede.live.seals import CertifiedSignatures
 from antecede.live.settings import Settings
 from antecede.live.tls import Tls
 
@@ -37,7 +37,7 @@ def tls(folder: Path, name: str) -> Tls:
 
 
 def peer(folder: Path, name: str, **more: Any) -> Peer:
-    settings = {"room": ROOM, "listen": "127.0.0.1:0", **more}
+    settings = {"group_name": ROOM, "listen": "127.0.0.1:0", **more}
     return Peer(name, tls=tls(folder, name), **settings)
 
 
@@ -47,7 +47,7 @@ async def honest(folder: Path, *names: str, **more: Any) -> AsyncIterator[list[P
     async with asyncio.timeout(60), contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(hung_up)  # after the peers have closed
         peers = [await stack.enter_async_context(peer(folder, name, **more)) for name in names]
-        await peers[0].found()
+        await peers[0].bootstrap()
         for one in peers[1:]:
             await one.join(peers[0].address)
         await until(lambda: all(len(one.node.greeted) >= len(names) - 1 for one in peers))
@@ -119,7 +119,7 @@ class Line:
     async def frame(self) -> tuple[int, bytes]:
         """Return the next frame; (-1, b"") where the connection has ended."""
         while True:
-            found, _, _ = wire.frames(self._rest)
+            found, _, _ = wire.split_frames(self._rest)
             if found:
                 kind, start, end = found[0]
                 body, self._rest = self._rest[start:end], self._rest[end:]
@@ -169,8 +169,8 @@ class Attacker:
     def __init__(self, folder: Path, life: str = "00000000", *, name: str = "mallory") -> None:
         self.tls = tls(folder, name)
         self.lane = f"{name}~{life}"
-        self.settings = Settings(room=ROOM)
-        self.seals = CertifiedSeals(self.tls, ROOM, self.lane, time.time)
+        self.settings = Settings(group_name=ROOM)
+        self.seals = CertifiedSignatures(self.tls, ROOM, self.lane, time.time)
         self.ordering: Ordering | None = None
         self.group_tag = b""
         self.lines: list[Line] = []
@@ -195,11 +195,11 @@ class Attacker:
         """Be let in by the first, and be connected with all."""
         first = await self.call(peers[0])
         await first.say(self.hello())
-        welcome = wire.unpack_welcome(await first.until(wire.WELCOME))
+        welcome = wire.unpack_join_reply(await first.until(wire.JOIN_REPLY))
         self.group_tag = welcome.group
         ordering = Ordering(self.lane, self.settings, self.seals.seal, welcome.invitation)
         ordering.lanes.begin(welcome.frontier)
-        ordering.lanes.by_name[self.lane] = Lane()
+        ordering.lanes.by_name[self.lane] = SenderLog()
         ordering.members = dict(welcome.members)
         ordering.change(Change(ChangeKind.JOINED, self.lane))
         ordering.flush()
@@ -222,12 +222,12 @@ class Attacker:
         self.ordering.flush()
         return self.ordering.lanes.newest(self.lane)
 
-    def sealed(self, number: int) -> Sealed:
+    def sealed(self, number: int) -> SignedBatch:
         assert self.ordering is not None
         return self.ordering.lanes.by_name[self.lane].get(number)
 
-    def seal(self, number: int, raw: bytes) -> Sealed:
-        return Sealed(self.seals.seal(number, raw), raw)
+    def seal(self, number: int, raw: bytes) -> SignedBatch:
+        return SignedBatch(self.seals.seal(number, raw), raw)
 
     def parts(self, number: int) -> Any:
         return frame.unpack("idr", self.sealed(number).wire)
@@ -236,9 +236,9 @@ class Attacker:
         """Return the frame of a batch of its own."""
         return self.batch(self.lane, number, self.sealed(number))
 
-    def batch(self, lane: str, number: int, sealed: Sealed) -> bytes:
+    def batch(self, lane: str, number: int, sealed: SignedBatch) -> bytes:
         place = self.names.index(lane)
-        return wire.framed(
+        return wire.pack_frame(
             wire.BATCH, varint(place), varint(number), block(sealed.seal), sealed.wire
         )
 

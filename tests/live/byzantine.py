@@ -20,7 +20,7 @@ from antecede.errors import AntecedeError, DecodeError
 from antecede.live import batches, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, member_of
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.tables.trace.schema import DELIVER, SEND, Event
@@ -67,7 +67,7 @@ class Mallory(Node):
     equivocates = False
 
     def begin_to_lie(
-        self, seed: str, forged: dict[tuple[str, int], Sealed], *, equivocates: bool
+        self, seed: str, forged: dict[tuple[str, int], SignedBatch], *, equivocates: bool
     ) -> None:
         self.draw = random.Random(seed)
         self.equivocates = equivocates
@@ -89,12 +89,12 @@ class Mallory(Node):
         whole = b"".join(super().pull(number, budget, now))
         if not whole:
             return []
-        found, _, _ = wire.frames(whole)
+        found, _, _ = wire.split_frames(whole)
         said = [(kind, whole[start:end]) for kind, start, end in found]
         out: list[bytes] = []
         for kind, body in said:
             out += self._falsified(kind, body)
-            self.pool.append(wire.framed(kind, body))
+            self.pool.append(wire.pack_frame(kind, body))
         if self.draw.random() < OFTEN and len(out) > 1:
             self.draw.shuffle(out)
         return out
@@ -104,28 +104,28 @@ class Mallory(Node):
         if kind == wire.BATCH:
             body = self._own(body)
         if draw.random() > 2 * OFTEN:
-            return [wire.framed(kind, body)]
+            return [wire.pack_frame(kind, body)]
         self.lies += 1
         if draw.random() < 0.5:
-            return [wire.framed(kind, body), *self._more()]
+            return [wire.pack_frame(kind, body), *self._more()]
         how = draw.randrange(6)
         if how == 0:
             return []
         if how == 1:
-            return [wire.framed(kind, body)] * 2
-        if kind == wire.BATCH and not self.settings.check_all_seals and self._is_own(body):
+            return [wire.pack_frame(kind, body)] * 2
+        if kind == wire.BATCH and not self.settings.verify_all_signatures and self._is_own(body):
             return []  # else it says with a wrong seal what only one can take
         if how == 2 and body:
-            return [wire.framed(kind, self._damaged(body))]
+            return [wire.pack_frame(kind, self._damaged(body))]
         if how == 3:
-            return [wire.framed(draw.randrange(12), body)]
+            return [wire.pack_frame(draw.randrange(12), body)]
         if how == 4 and kind == wire.HELLO:
             return [self._false_hello(body)]
-        return [wire.framed(kind, body[: draw.randrange(len(body) + 1)])]
+        return [wire.pack_frame(kind, body[: draw.randrange(len(body) + 1)])]
 
     def _is_own(self, body: bytes) -> bool:
         place = Reader(body).varint()
-        return place < len(self.outflow.places) and self.outflow.places[place] == self.lane
+        return place < len(self.outbound.places) and self.outbound.places[place] == self.lane
 
     def _damaged(self, body: bytes) -> bytes:
         damaged = bytearray(body)
@@ -147,7 +147,7 @@ class Mallory(Node):
         place, number = reader.varint(), reader.varint()
         if not self._is_own(body):
             return body
-        sealed = Sealed(reader.block(), reader.rest())
+        sealed = SignedBatch(reader.block(), reader.rest())
         if self.equivocates:
             made = self._forge(number, sealed)
         else:
@@ -156,7 +156,7 @@ class Mallory(Node):
             self.forged[key] = made
         return varint(place) + varint(number) + block(made.seal) + made.wire
 
-    def _forge(self, number: int, sealed: Sealed) -> Sealed:
+    def _forge(self, number: int, sealed: SignedBatch) -> SignedBatch:
         draw, ordering = self.draw, self.ordering
         if ordering is None or number < 3 or draw.random() > 0.15:
             return sealed
@@ -189,7 +189,7 @@ class Mallory(Node):
         else:
             parts = parts._replace(control=self._damaged(parts.control or b"\0"))
         made = frame.pack(parts)
-        return Sealed(_mac(self.lane, number, made), made)
+        return SignedBatch(_mac(self.lane, number, made), made)
 
     def _payload(self, victim: str) -> bytes:
         draw = self.draw
@@ -197,7 +197,7 @@ class Mallory(Node):
             Change(ChangeKind.LEFT, victim),
             Change(ChangeKind.JOINED, victim, "nowhere"),
             Change(ChangeKind.LEFT, f"{MALLORY}~{draw.randrange(10**8):08}"),
-            Change(ChangeKind.PUT_OUT, f"x~{draw.randrange(10**8):08}", "why"),
+            Change(ChangeKind.EVICTED, f"x~{draw.randrange(10**8):08}", "why"),
             Change(ChangeKind.JOINED, self.lane, "x" * 900),
         ]
         some = draw.sample(changes, draw.randrange(3))
@@ -214,16 +214,16 @@ class Mallory(Node):
 
     def _more(self) -> list[bytes]:
         draw = self.draw
-        if not self.outflow.places:
+        if not self.outbound.places:
             return []
         rows = [
             (place, draw.choice((0, 1, 5, 10**6, 2**63, 2**64 - 1)))
-            for place in range(len(self.outflow.places))
+            for place in range(len(self.outbound.places))
             if draw.random() < 0.6
         ]
-        place = draw.randrange(len(self.outflow.places))
-        lane = self.outflow.places[place]
-        if lane == self.lane and not self.settings.check_all_seals:
+        place = draw.randrange(len(self.outbound.places))
+        lane = self.outbound.places[place]
+        if lane == self.lane and not self.settings.verify_all_signatures:
             return []  # as above
         newest = self.ordering.lanes.newest(lane) if self.ordering is not None else 0
         number = draw.choice((0, 1, newest, newest + 1, newest + 1, newest + 2, 10**6))
@@ -232,19 +232,19 @@ class Mallory(Node):
         return [
             draw.choice(
                 (
-                    wire.pack_rows(wire.HAVE, rows),
-                    wire.pack_rows(wire.WANT, rows),
-                    wire.pack_rows(wire.GONE, rows),
-                    wire.framed(wire.PING, varint(draw.getrandbits(60)), bytes(range(place))),
-                    wire.framed(wire.PONG, varint(draw.getrandbits(60))),
-                    wire.framed(wire.BATCH, forged),
-                    wire.framed(wire.BATCH, self._another_number(place, lane, number)),
-                    wire.framed(wire.OWNER, block(lane.encode()), draw.randbytes(9)),
+                    wire.pack_rows(wire.ACK, rows),
+                    wire.pack_rows(wire.NAK, rows),
+                    wire.pack_rows(wire.TRUNCATED, rows),
+                    wire.pack_frame(wire.PING, varint(draw.getrandbits(60)), bytes(range(place))),
+                    wire.pack_frame(wire.PONG, varint(draw.getrandbits(60))),
+                    wire.pack_frame(wire.BATCH, forged),
+                    wire.pack_frame(wire.BATCH, self._another_number(place, lane, number)),
+                    wire.pack_frame(wire.SIGNER, block(lane.encode()), draw.randbytes(9)),
                     wire.pack_names([lane, f"{MALLORY}~{draw.randrange(10**8):08}", "y~00000000"]),
-                    wire.framed(wire.BYE, b"put out of the group: " + lane.encode()),
-                    wire.framed(draw.randrange(20), draw.randbytes(draw.randrange(30))),
-                    wire.pack_welcome(
-                        wire.Welcome(b"8" * 8, b"", {}, {self.lane: ""}, (), {}, b"\0")
+                    wire.pack_frame(wire.BYE, b"put out of the group: " + lane.encode()),
+                    wire.pack_frame(draw.randrange(20), draw.randbytes(draw.randrange(30))),
+                    wire.pack_join_reply(
+                        wire.JoinReply(b"8" * 8, b"", {}, {self.lane: ""}, (), {}, b"\0")
                     ),
                     old,
                 )
@@ -268,7 +268,7 @@ class ByzantineNetwork(MemoryNetwork):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.forged: dict[tuple[str, int], Sealed] = {}
+        self.forged: dict[tuple[str, int], SignedBatch] = {}
         self.lanes: dict[str, str] = {}
 
     def new_node(self, host: Host, life: str) -> Node:
@@ -364,7 +364,7 @@ class ByzantineRun(Run):
             self.write_down(host)
         for lane, rows in self.rows.items():
             self.rows[lane] = [
-                row for row in rows if row[0] == SEND or member_of(row[1].lane) != MALLORY
+                row for row in rows if row[0] == SEND or member_of(row[1].sender_id) != MALLORY
             ]
         try:
             super().judge()
@@ -381,7 +381,7 @@ class ByzantineRun(Run):
         if lanes - ordering.members.keys():
             stuck.append(f"{host.name} sees {sorted(ordering.members)}")
         if missing := lanes - node.greeted.keys() - {node.lane}:
-            stuck.append(f"{host.name} is not connected with {missing}, {node.last_refusal}")
+            stuck.append(f"{host.name} is not connected with {missing}, {node.last_rejection}")
         held = [
             one for one in ordering.group.blocked_on() if member_of(one.message.sender) != MALLORY
         ]

@@ -14,16 +14,16 @@ from antecede.live.peer import Peer
 async def stay(name: str) -> None:
     async with Peer(
         *(name,),
-        room="test",
+        group_name="test",
         order="hierarchical",
         role="super",
         listen="127.0.0.1:0",
         insecure=True,
         heartbeat_s=0.2,
-        silence_s=1.0,
-        put_out_s=1.0,
+        failure_timeout_s=1.0,
+        evict_after_s=1.0,
     ) as peer:
-        await peer.found()
+        await peer.bootstrap()
         print(peer.address, flush=True)
         await asyncio.Event().wait()
 

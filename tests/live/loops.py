@@ -49,7 +49,7 @@ async def joined(*peers: Peer) -> AsyncIterator[tuple[Peer, ...]]:
     async with AsyncExitStack() as stack:
         for one in peers:
             await stack.enter_async_context(one)
-        await peers[0].found()
+        await peers[0].bootstrap()
         for one in peers[1:]:
             await one.join(peers[0].address)
         yield peers

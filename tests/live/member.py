@@ -42,7 +42,7 @@ async def listen(peer: Peer, log: int) -> None:
         if isinstance(event, Message):
             os.write(log, _line(event))
         elif isinstance(event, View):
-            os.write(log, f"V {len(event.lanes)}\n".encode())
+            os.write(log, f"V {len(event.sender_ids)}\n".encode())
 
 
 async def look(peer: Peer, log: int) -> None:
@@ -65,17 +65,17 @@ async def live(folder: Path, name: str, listen_at: str, join: str, rate: float, 
     log = os.open(folder / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     async with Peer(
         name,
-        room="processes",
+        group_name="processes",
         order=order,
         listen=listen_at,
         tls=Tls(folder / f"{name}.pem", folder / "ca.pem"),
         store=folder / f"{name}.db",
         heartbeat_s=0.2,
-        silence_s=1.5,
+        failure_timeout_s=1.5,
     ) as peer:
         os.write(log, f"R {peer.status().delivered} {peer.node.lane}\n".encode())
         if join == "-":
-            await peer.found()
+            await peer.bootstrap()
         else:
             await peer.join(join, timeout_s=20)
         await asyncio.gather(talk(peer, folder, log, rate), listen(peer, log), look(peer, log))

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Final
 
 from antecede.errors import LocalError
-from antecede.live.events import Event, Id, Message, Said
+from antecede.live.events import Event, Id, Message, SentBatch
 from antecede.live.heads import is_run, read_run
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.node import Node, Saved
 from antecede.live.ordering import Row
 from antecede.live.settings import Settings
@@ -39,7 +39,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.snapshot = b""
         self.rows: list[Row] = []
-        self.batches: dict[tuple[str, int], Sealed] = {}
+        self.batches: dict[tuple[str, int], SignedBatch] = {}
         self.done = 0
 
     def write(self, rows: Iterable[Row], snapshot: bytes | None, done: int) -> None:
@@ -57,9 +57,9 @@ class MemoryStore:
         """Return what a restart begins from."""
         return Saved(self.snapshot, self.rows, lambda n, k: self.batches[n, k], self.done)
 
-    def behind(self, lane: str, number: int, most: int = 64) -> list[tuple[int, Sealed]]:
+    def behind(self, lane: str, number: int, most: int = 64) -> list[tuple[int, SignedBatch]]:
         """Return batches of a lane behind a number."""
-        found: list[tuple[int, Sealed]] = []
+        found: list[tuple[int, SignedBatch]] = []
         while (lane, number + 1) in self.batches and len(found) < most:
             number += 1
             found.append((number, self.batches[lane, number]))
@@ -134,8 +134,8 @@ class MemoryNetwork:
     def show(self, host: Host) -> None:
         """Let a host look at its clock, where its order goes by one."""
         node = host.node
-        if node is not None and node.time is not None:
-            node.time.system_says(host.clock_error_ns, "the simulation")
+        if node is not None and node.clock_monitor is not None:
+            node.clock_monitor.system_says(host.clock_error_ns, "the simulation")
             node.shows(host.clock(self.now), self.now)
 
     # -- hosts -------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class MemoryNetwork:
             return None
         self.show(host)
         try:
-            said = host.node.say(payload, reply_to, topics)
+            said = host.node.send(payload, reply_to, topics)
         except LocalError:
             return None
         self.turn(name)
@@ -316,7 +316,7 @@ class MemoryNetwork:
         if not host.frozen:
             self.show(host)
             node.tick(self.now)
-            for _, address in node.upkeep.dials(self.now):
+            for _, address in node.timers.dials(self.now):
                 self._call(name, address)
             if node.ordering is None and host.joining and not node.links:
                 self._call(name, host.joining)
@@ -374,7 +374,7 @@ class MemoryNetwork:
         events = node.take_delivered()
         node.consume(node.taken)
         for event in events:
-            if isinstance(event, Said):
+            if isinstance(event, SentBatch):
                 host.events += event.messages()
             else:
                 host.events.append(event)

@@ -274,11 +274,11 @@ class Run:
         alive = {host.node.lane for host in self.network.hosts.values() if host.node is not None}
         for message, lanes in owed.items():
             somebody = any(message in delivered[lane] for lane in alive & delivered.keys())
-            if message.lane in alive or somebody:
+            if message.sender_id in alive or somebody:
                 found.lost += [
                     (str(message), lane)
                     for lane in lanes & alive
-                    if lane != message.lane and message not in delivered[lane]
+                    if lane != message.sender_id and message not in delivered[lane]
                 ]
 
     def judge_order(
@@ -303,9 +303,9 @@ class Run:
             self.judgement.stuck.append(f"{host.name} holds {ordering.group.blocked_on()[:2]}")
         if ordering.spoiled:
             self.judgement.refused.append(f"{host.name}: {ordering.spoiled}")
-        bad = {kind: count for kind, count in node.refused.items() if kind != "MismatchError"}
+        bad = {kind: count for kind, count in node.rejected.items() if kind != "MismatchError"}
         if bad:
-            self.judgement.refused.append(f"{host.name}: {bad}, {node.last_refusal}")
+            self.judgement.refused.append(f"{host.name}: {bad}, {node.last_rejection}")
 
     def _owed(self, sends: set[Id], delivered: dict[str, list[Id]]) -> dict[Id, set[str]]:
         """Return to whom each message is owed: a newcomer, from the first it got of a lane on.
@@ -320,13 +320,13 @@ class Run:
         first: dict[tuple[str, str], int] = {}
         for lane, ids in delivered.items():
             for one in ids:
-                key = lane, one.lane
+                key = lane, one.sender_id
                 first[key] = min(first.get(key, one.number), one.number)
         return {
             one: {
                 lane
                 for lane in delivered
-                if lane in self.founders or one.number >= first.get((lane, one.lane), 1 << 62)
+                if lane in self.founders or one.number >= first.get((lane, one.sender_id), 1 << 62)
             }
             for one in sends
         }

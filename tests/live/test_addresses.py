@@ -91,7 +91,7 @@ def test_a_peer_that_listens_everywhere_advertises_no_wildcard(
 
     async def run() -> tuple[str, str]:
         async with Peer("a", insecure=True, listen="0.0.0.0:0") as peer:
-            await peer.found()
+            await peer.bootstrap()
             ordering = peer.node.active
             return peer.address, ordering.members[ordering.me]
 
@@ -104,7 +104,7 @@ def test_a_peer_that_listens_everywhere_advertises_no_wildcard(
 def test_what_a_peer_says_of_itself_counts() -> None:
     async def run() -> str:
         async with Peer("a", insecure=True, listen="0.0.0.0:0", address="a.example:7") as peer:
-            await peer.found()
+            await peer.bootstrap()
             return peer.node.active.members[peer.node.lane]
 
     assert asyncio.run(run()) == "a.example:7"

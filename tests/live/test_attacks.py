@@ -23,7 +23,7 @@ from antecede.live import batches, charges, greeting, node, upkeep, wire
 from antecede.live import ordering as ordering_module
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
 from antecede.live.settings import Settings
@@ -50,7 +50,7 @@ async def attacked(
 
 
 def refused(one: Peer) -> int:
-    return one.node.refused.total()
+    return one.node.rejected.total()
 
 
 # -- in another's name -----------------------------------------------------------------------------
@@ -66,15 +66,15 @@ async def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> Non
         await settled(alice, bob)
         newest, sealed = real.newest, real.get(real.newest)
         false = {
-            "invented": Sealed(b"x" * 64, b"invented"),
+            "invented": SignedBatch(b"x" * 64, b"invented"),
             "another number": sealed,
-            "changed": Sealed(sealed.seal, sealed.wire[:-1] + b"!"),
+            "changed": SignedBatch(sealed.seal, sealed.wire[:-1] + b"!"),
             "own seal": mallory.seal(newest + 1, sealed.wire),
         }[forgery]
         before = refused(bob)
         await to_bob.say(mallory.batch(lane, newest + 1, false))
         await until(lambda: refused(bob) > before)
-        assert "seal that is not its owner's" in bob.node.last_refusal
+        assert "seal that is not its owner's" in bob.node.last_rejection
         assert bob.node.active.lanes.newest(lane) == newest
         assert [m.payload async for m in first(bob, 1)] == [b"the newest"]
         await talk((alice, bob))
@@ -102,9 +102,9 @@ async def test_a_lane_is_shown_by_its_owner_alone(folder: Path) -> None:
         lane = "carol~00000000"
         own = mallory.seals.owner(mallory.lane)
         before = refused(bob)
-        await to_bob.say(wire.framed(wire.OWNER, block(lane.encode()), own))
+        await to_bob.say(wire.pack_frame(wire.SIGNER, block(lane.encode()), own))
         await until(lambda: refused(bob) > before)
-        assert "claimed with the certificate of mallory" in bob.node.last_refusal
+        assert "claimed with the certificate of mallory" in bob.node.last_rejection
         await talk((alice, bob))
 
 
@@ -132,10 +132,10 @@ async def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
         await alice.leave(timeout_s=1)
         await until(lambda: "alice" not in bob.members)
         await to_bob.say(mallory.batch(lane, number, sealed))
-        await to_bob.say(wire.framed(wire.PING, varint(7)))
+        await to_bob.say(wire.pack_frame(wire.PING, varint(7)))
         await to_bob.until(wire.PONG)
         assert bob.node.active.place == place + 4
-        assert set(bob.node.refused) <= {"MismatchError"}, "alice, if she called once more"
+        assert set(bob.node.rejected) <= {"MismatchError"}, "alice, if she called once more"
 
 
 @pytest.mark.parametrize("what", ["room", "order", "options", "group"])
@@ -170,7 +170,7 @@ async def test_a_frame_too_long_is_refused_by_its_length(
         line = (await mallory.join(bob))[0] if greeted else await mallory.call(bob)
         await line.say(varint(size) + bytes((kind,)))
         assert "a frame" in await line.last_word()
-        assert bob.node.refused["LimitError"] == 1
+        assert bob.node.rejected["LimitError"] == 1
         await talk((alice, bob))
         mallory.close()
 
@@ -197,10 +197,10 @@ def too_many_lanes(mallory: Attacker) -> bytes:
 
 
 def too_long(kind: int, mallory: Attacker) -> bytes:
-    return wire.framed(kind, bytes(wire.MAX_CONTROL + 1))
+    return wire.pack_frame(kind, bytes(wire.MAX_CONTROL + 1))
 
 
-SHORT = wire.HAVE, wire.WANT, wire.GONE, wire.PING, wire.OWNER, wire.BYE
+SHORT = wire.ACK, wire.NAK, wire.TRUNCATED, wire.PING, wire.SIGNER, wire.BYE
 WRONG = {
     "message 2 of": another_number,
     "another room": another_room,
@@ -223,7 +223,7 @@ async def test_a_frame_that_cannot_be_ends_the_link_and_holds_up_nothing(
 
 @pytest.mark.slow
 async def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
-    async with honest(folder, "alice", "bob", greeting_s=0.6) as (alice, bob):
+    async with honest(folder, "alice", "bob", handshake_timeout_s=0.6) as (alice, bob):
         mallory = Attacker(folder)
         (member,) = await mallory.join(bob)
         mallory.say(b"in drops")
@@ -249,11 +249,11 @@ async def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
 
 
 async def test_connections_that_never_greet_are_bounded(folder: Path) -> None:
-    async with honest(folder, "alice", "bob", greeting_s=30) as (alice, bob):
+    async with honest(folder, "alice", "bob", handshake_timeout_s=30) as (alice, bob):
         mallory = Attacker(folder)
         for _ in range(node.UNGREETED + 20):
             await mallory.call(bob)
-        await until(lambda: bob.node.refused["LimitError"] >= 20)
+        await until(lambda: bob.node.rejected["LimitError"] >= 20)
         silent = [link for link in bob.node.links.values() if not link.lane]
         assert len([link for link in silent if not link.closing]) <= node.UNGREETED
         carol = Attacker(folder, name="carol")
@@ -271,7 +271,7 @@ async def test_lives_of_one_member_are_connected_a_few_at_a_time(folder: Path) -
             one.group_tag = bob.node.group_tag
             line = await one.call(bob)
             await line.say(one.hello(frontier={f"x~{k:08}": 5 for k in range(200)}))
-            await line.until(wire.HAVE)
+            await line.until(wire.ACK)
         await until(lambda: len(bob.node.greeted) <= 1 + greeting.OF_ONE_NAME)
         assert len(bob.node.active.lanes.heard) <= 1 + greeting.OF_ONE_NAME
         await talk((alice, bob))
@@ -295,8 +295,8 @@ async def test_a_newcomer_refuses_a_welcome_that_cannot_be(folder: Path, what: s
             "long": varint(2**60) * 1000,
             "no group": b"",
         }[what]
-        welcome = wire.Welcome(b"8" * 8, invitation, {}, {one.lane: ""}, (), {}, b"\0")
-        await line.say(one.hello(group=b"8" * 8), wire.pack_welcome(welcome))
+        welcome = wire.JoinReply(b"8" * 8, invitation, {}, {one.lane: ""}, (), {}, b"\0")
+        await line.say(one.hello(group=b"8" * 8), wire.pack_join_reply(welcome))
         await line.until(-1)
         writer.close()
 
@@ -313,8 +313,8 @@ async def test_a_welcome_that_nobody_asked_for_is_refused(folder: Path) -> None:
     async with peer(folder, "carol") as carol:
         mallory = Attacker(folder)
         line = await mallory.call(carol)
-        welcome = wire.Welcome(b"8" * 8, b"", {}, {mallory.lane: ""}, (), {}, b"\0")
-        await line.say(mallory.hello(group=b"8" * 8), wire.pack_welcome(welcome))
+        welcome = wire.JoinReply(b"8" * 8, b"", {}, {mallory.lane: ""}, (), {}, b"\0")
+        await line.say(mallory.hello(group=b"8" * 8), wire.pack_join_reply(welcome))
         assert "not asked" in await line.last_word()
         assert not carol.members
 
@@ -377,7 +377,7 @@ async def test_lives_of_others_are_not_believed(folder: Path) -> None:
 async def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         link = bob.node.greeted[mallory.lane]
-        pings = b"".join(wire.framed(wire.PING, varint(2**62)) for _ in range(500))
+        pings = b"".join(wire.pack_frame(wire.PING, varint(2**62)) for _ in range(500))
         to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
         for _ in range(20_000):
             to_bob.writer.write(pings)
@@ -385,7 +385,7 @@ async def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -
             if link.closing:
                 break
         await until(lambda: mallory.lane not in bob.node.greeted)
-        assert "reads none of them" in bob.node.last_refusal
+        assert "reads none of them" in bob.node.last_rejection
         assert len(link.control) <= node.UNREAD + (1 << 18) // 12
         await talk((alice, bob))
 
@@ -396,8 +396,8 @@ async def test_asking_for_all_again_and_again_costs_what_it_reads(folder: Path) 
         link = bob.node.greeted[mallory.lane]
         rows = [(place, 0) for place in range(len(mallory.names))]
         for _ in range(300):
-            await to_bob.say(wire.pack_rows(wire.WANT, rows))
-        await to_bob.say(wire.framed(wire.PING, varint(7)))
+            await to_bob.say(wire.pack_rows(wire.NAK, rows))
+        await to_bob.say(wire.pack_frame(wire.PING, varint(7)))
         await to_bob.until(wire.PONG)
         assert len(link.cursors) <= len(mallory.names)
         assert len(link.control) < 400
@@ -406,16 +406,16 @@ async def test_asking_for_all_again_and_again_costs_what_it_reads(folder: Path) 
 
 @pytest.mark.slow
 async def test_lanes_that_are_invented_are_not_asked_for_without_end(folder: Path) -> None:
-    async with attacked(folder, relay_s=0.1) as (alice, bob, mallory, _, to_bob):
+    async with attacked(folder, repair_delay_s=0.1) as (alice, bob, mallory, _, to_bob):
         for start in range(0, 60_000, 5000):
             names = [f"y~{k:08}" for k in range(start, start + 5000)]
             first_place = len(mallory.names)
             mallory.names += names
             rows = [(first_place + k, 2**63) for k in range(5000)]
-            await to_bob.say(wire.pack_names(names), wire.pack_rows(wire.HAVE, rows))
-        await until(lambda: len(bob.node.outflow.places) > upkeep.STRANGERS)
+            await to_bob.say(wire.pack_names(names), wire.pack_rows(wire.ACK, rows))
+        await until(lambda: len(bob.node.outbound.places) > upkeep.STRANGERS)
         await asyncio.sleep(0.5)
-        assert len(bob.node.outflow.places) <= upkeep.STRANGERS + 10
+        assert len(bob.node.outbound.places) <= upkeep.STRANGERS + 10
         heard = bob.node.active.lanes.heard[mallory.lane]
         assert len(heard) <= ordering_lanes() + 10
         await talk((alice, bob))
@@ -437,7 +437,7 @@ async def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.M
             line = await one.call(bob)
             await line.say(one.hello())
             kind, body = await line.frame()
-            while kind not in (wire.WELCOME, wire.BYE, -1):
+            while kind not in (wire.JOIN_REPLY, wire.BYE, -1):
                 kind, body = await line.frame()
             words.append(body.decode(errors="replace") if kind == wire.BYE else "")
             one.close()
@@ -476,7 +476,7 @@ async def test_saying_that_strangers_are_gone_is_bounded(
         ordering = mallory.ordering
         assert ordering is not None
         for k in range(200):
-            ordering.change(Change(ChangeKind.PUT_OUT, f"y~{k:08}", "no reason"))
+            ordering.change(Change(ChangeKind.EVICTED, f"y~{k:08}", "no reason"))
         ordering.flush()
         for line in (to_alice, to_bob):
             await line.say(mallory.own(2))
@@ -510,13 +510,13 @@ async def test_one_word_puts_nobody_out(folder: Path) -> None:
         mallory = Attacker(folder)
         lines = await mallory.join(alice, bob, carol)
         for line in lines:
-            await line.say(wire.framed(wire.BYE, b"put out of the group: you are out"))
+            await line.say(wire.pack_frame(wire.BYE, b"put out of the group: you are out"))
         await until(lambda: not any(mallory.lane in p.node.greeted for p in (alice, bob)))
         for one in (alice, bob, carol):
             line = await mallory.call(one)
             await line.say(mallory.hello(frontier={one.node.lane: 10**6}))
-            await line.until(wire.WANT)
-            await line.say(wire.framed(wire.BYE, b"the store is an old copy: says mallory"))
+            await line.until(wire.NAK)
+            await line.say(wire.pack_frame(wire.BYE, b"the store is an old copy: says mallory"))
             await line.until(-1)
         await talk((alice, bob, carol))
         assert not any(one.node.out for one in (alice, bob, carol))
@@ -528,14 +528,14 @@ async def test_a_stranger_with_a_certificate_puts_nobody_out(folder: Path) -> No
         stranger = Attacker(folder, name="carol")
         for one in (alice, bob):
             line = await stranger.call(one)
-            await line.say(wire.framed(wire.BYE, b"put out of the group: you are out"))
+            await line.say(wire.pack_frame(wire.BYE, b"put out of the group: you are out"))
         await talk((alice, bob))
         assert not alice.node.out + bob.node.out
 
 
 async def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-        alice.put_out("mallory", "a test")
+        alice.evict("mallory", "a test")
         await until(lambda: bob.members == ("alice", "bob"))
         mallory.say(b"still here")
         await to_bob.say(mallory.own(2))
@@ -552,7 +552,7 @@ async def test_who_makes_others_keep_much_is_sent_away_itself(
     folder: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "FALLBACK_BYTES", 1 << 20)
-    more = {"memory": 1 << 20, "evict_slow_after_s": 1.0}
+    more = {"max_memory_bytes": 1 << 20, "evict_slow_after_s": 1.0}
     async with honest(folder, "alice", "bob", **more) as (alice, bob):
         mallory = Attacker(folder)
         mallory.settings = alice.settings
@@ -560,7 +560,7 @@ async def test_who_makes_others_keep_much_is_sent_away_itself(
             mallory.group_tag = bob.node.group_tag
             line = await mallory.call(bob)
             await line.say(mallory.hello(frontier={f"y~{k:08}": 2**50 for k in range(9)}))
-            await line.until(wire.HAVE)
+            await line.until(wire.ACK)
         else:
             _, line = await mallory.join(alice, bob)
         await until(lambda: mallory.lane in bob.node.greeted)
@@ -609,13 +609,13 @@ async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> Non
         lines = await mallory.join(alice, bob)
         rows = [(place, 2**64 - 1) for place in range(len(mallory.names))]
         for line in lines:
-            await line.say(wire.pack_rows(wire.HAVE, rows))
+            await line.say(wire.pack_rows(wire.ACK, rows))
         await talk((alice, bob))
         await talk((alice, bob))
-        await until(lambda: alice.node.owed() == [])
+        await until(lambda: alice.node.unacknowledged_members() == [])
         lane = bob.node.active.lanes.by_name[bob.node.lane]
         await until(lambda: lane.oldest > 1)
-        await lines[1].say(wire.pack_rows(wire.WANT, [(k, 0) for k in range(len(rows))]))
+        await lines[1].say(wire.pack_rows(wire.NAK, [(k, 0) for k in range(len(rows))]))
         await talk((alice, bob))
         carol = Attacker(folder, name="carol")
         await carol.join(bob, alice)
@@ -626,7 +626,7 @@ async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> Non
 
 @pytest.mark.slow
 async def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
-    more = {"heartbeat_s": 0.1, "silence_s": 1.0}
+    more = {"heartbeat_s": 0.1, "failure_timeout_s": 1.0}
     async with attacked(folder, **more) as (alice, bob, mallory, _, to_bob):
         to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
         for _ in range(80):
@@ -661,15 +661,15 @@ async def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Pat
         link.names.append(mallory.lane)
         place = len(link.names) - 1
         handed_on = varint(place) + varint(2) + block(yes.seal) + yes.wire
-        bob.node.receive(link.number, wire.framed(wire.BATCH, handed_on), link.heard_ns)
+        bob.node.receive(link.number, wire.pack_frame(wire.BATCH, handed_on), link.heard_ns)
         bob._running.soon()
         proof = bob.node.proofs[mallory.lane]
         assert (proof.number, proof.one, proof.other) == (2, no, yes)
-        assert bob.node.refused["ConflictError"] == 1
+        assert bob.node.rejected["ConflictError"] == 1
         assert not link.closing, "who hands it on is not blamed"
         link.names.pop()
-        assert "proven false" in bob.node.last_refusal
-        bob.put_out("mallory", "it says otherwise to others")
+        assert "proven false" in bob.node.last_rejection
+        bob.evict("mallory", "it says otherwise to others")
         await until(lambda: alice.members == bob.members == ("alice", "bob"))
         await talk((alice, bob))
 
@@ -680,10 +680,10 @@ async def test_a_forged_contradiction_proves_nothing(folder: Path) -> None:
         await settled(alice, bob)
         real = bob.node.active.lanes.by_name[alice.node.lane]
         number, sealed = real.newest, real.get(real.newest)
-        false = Sealed(sealed.seal, sealed.wire[:-1] + b"!")
+        false = SignedBatch(sealed.seal, sealed.wire[:-1] + b"!")
         await to_bob.say(mallory.batch(alice.node.lane, number, false))
-        await until(lambda: bob.node.refused["ConflictError"] == 1)
-        assert "unproven" in bob.node.last_refusal
+        await until(lambda: bob.node.rejected["ConflictError"] == 1)
+        assert "unproven" in bob.node.last_rejection
         assert not bob.node.proofs
         await talk((alice, bob))
         assert "alice" in bob.members
@@ -725,11 +725,11 @@ def hold_up(one: Peer, other: Peer) -> None:
 async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
     folder: Path, tmp_path: Path
 ) -> None:
-    stored = {"relay_s": 0.2, "store": tmp_path / "bob.db"}
+    stored = {"repair_delay_s": 0.2, "store": tmp_path / "bob.db"}
     bob = peer(folder, "bob", **stored)
     await bob.__aenter__()
-    await bob.found()
-    async with peer(folder, "alice") as alice, peer(folder, "carol", relay_s=0.2) as carol:
+    await bob.bootstrap()
+    async with peer(folder, "alice") as alice, peer(folder, "carol", repair_delay_s=0.2) as carol:
         await alice.join(bob.address)
         await carol.join(bob.address)
         await settled(alice, bob, carol)
@@ -737,7 +737,7 @@ async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
         hold_up(alice, carol)
         await alice.send(b"the last")
         await settled(alice, bob)
-        await bob.kept()
+        await bob.flush()
         await until(lambda: bob.node.safe()[lane] == alice.node.active.lanes.newest(lane))
         await alice.close()
         await bob.close()
@@ -746,7 +746,7 @@ async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
             async with asyncio.timeout(20):
                 assert [m.payload async for m in first(carol, 1)] == [b"the last"]
             for one in (carol, again):  # a call to whom one has called meanwhile is let go
-                assert not one.node.refused.keys() - {"handshake"}
+                assert not one.node.rejected.keys() - {"handshake"}
             await again.leave()
 
 
@@ -782,7 +782,7 @@ async def test_who_is_replaced_is_told_why_by_the_others(folder: Path, listens: 
         await alice.join(carol.address)
         await until(lambda: len(alice.node.greeted) == 2)
         async with peer(folder, "alice") as again:
-            again.node.upkeep.tell = lambda address: None  # type: ignore[method-assign]
+            again.node.timers.tell = lambda address: None  # type: ignore[method-assign]
             await again.join(bob.address)
             await until(lambda: alice.node.out)
             assert alice.node.out == "another life of alice has begun"

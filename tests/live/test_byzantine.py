@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from antecede.core.group.receiver import Receiving
-from antecede.live.charges import Charges
+from antecede.live.charges import EvictionVotes
 from antecede.live.node import Node
 from tests.live.byzantine import ByzantineRun
 from tests.live.simulated import REST_S, Plan
@@ -36,7 +36,7 @@ def plan_of(seed: int) -> Plan:
         order=draw.choice(ORDERS),
         durable=durable,
         faults=draw.randrange(4),
-        settings={"check_all_seals": draw.random() < 0.5},
+        settings={"verify_all_signatures": draw.random() < 0.5},
     )
 
 
@@ -51,7 +51,7 @@ def test_nothing_between_honest_members_is_early_lost_twice_or_stuck(first: int)
         lies, messages = lies + run.lies, messages + judgement.messages
         for host in run.honest:
             assert host.node is not None
-            refused += host.node.refused
+            refused += host.node.rejected
     assert lies > 20 * AT_ONCE  # a rejected liar is dialed less and less often
     assert messages > 30 * AT_ONCE
     kinds = {"DecodeError", "MismatchError", "SequenceError", "IncarnationError"}
@@ -83,7 +83,7 @@ def test_a_quarter_of_an_hour_of_lies() -> None:
 # -- each guard is needed --------------------------------------------------------------------------
 
 
-def _believe_one(self: Charges, members: Any, talking: Any, now: int) -> str:
+def _believe_one(self: EvictionVotes, members: Any, talking: Any, now: int) -> str:
     return next((words for said in self._by.values() for words in said.values()), "")
 
 
@@ -97,7 +97,7 @@ def _believe_a_hello(self: Node, link: Any, what: str, words: str) -> None:
 
 JUDGED = Receiving._judged
 GUARDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "one word that one is out": (Charges, "verdict", _believe_one),
+    "one word that one is out": (EvictionVotes, "verdict", _believe_one),
     "a greeting that knows more than there is": (Node, "charge", _believe_a_hello),
     "lives of others": (Receiving, "_judged", _believe_what_is_said_of_others),
 }

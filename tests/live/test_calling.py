@@ -61,8 +61,8 @@ async def test_who_says_nothing_more_does_not_keep_its_connection(tmp_path: Path
         keys.make_member(tmp_path, name)
     tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in ("ann", "bob")}
     more: dict[str, Any] = {"listen": "127.0.0.1:0", "tls": tls["ann"]}
-    async with Peer("ann", greeting_s=0.2, **more) as ann:
-        await ann.found()
+    async with Peer("ann", handshake_timeout_s=0.2, **more) as ann:
+        await ann.bootstrap()
         host, port = ann.address.split(":")
         silent = await asyncio.to_thread(_shown, tls["bob"].client(), host, int(port))
         with silent:

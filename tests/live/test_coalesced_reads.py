@@ -55,7 +55,7 @@ def test_a_returning_member_reads_the_greeting_and_large_batches_at_once(
     assert sizes_of(network, "b") == list(sizes)
     for host in network.hosts.values():
         assert host.node is not None
-        assert not host.node.refused, host.node.last_refusal
+        assert not host.node.rejected, host.node.last_rejection
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -77,7 +77,7 @@ def test_a_joining_member_reads_the_greeting_and_a_large_history_at_once(
     network.at(10 * MS, partial(network.say, "a", bytes(BIG + 2)))
     network.run(network.now + 20 * NS)
     assert sorted(sizes_of(network, "c")) == [BIG, BIG + 1, BIG + 2]
-    assert not any(host.node.refused for host in network.hosts.values() if host.node)
+    assert not any(host.node.rejected for host in network.hosts.values() if host.node)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -148,7 +148,7 @@ async def test_a_gathering_tunnel_separates_no_members(tmp_path: Path, secure: b
         )
 
     async with peer("alice", "127.0.0.1:0") as alice:
-        await alice.found()
+        await alice.bootstrap()
         port = int(alice.address.rpartition(":")[2])
     async with (
         gathering_relay(port, 0.3) as address,
@@ -161,5 +161,5 @@ async def test_a_gathering_tunnel_separates_no_members(tmp_path: Path, secure: b
             assert [one.id for one in await take(bob, 2)] == sent
             back = await bob.send(bytes(BIG + 1))
             assert [one.id for one in await take(alice, 1)] == [back]
-            assert not alice.status().refused
-            assert not bob.status().refused
+            assert not alice.status().rejected
+            assert not bob.status().rejected

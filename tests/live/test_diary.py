@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from antecede.errors import LimitError, StoreError
-from antecede.live.diary import EVENTS, Diary, Entry, write
+from antecede.live.diary import EVENTS, LogEntry, StatusLogger, write
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import MAJORITY, NS, Settings
@@ -21,7 +21,7 @@ from tests.live.memory_network import MemoryNetwork
 def network(memory: int = 1 << 20, **settings: Any) -> MemoryNetwork:
     """Three members, of which a has a store and so much memory."""
     found = MemoryNetwork(1)
-    found.add("a", Settings(memory=memory, **settings), durable=True)
+    found.add("a", Settings(max_memory_bytes=memory, **settings), durable=True)
     for name in "bc":
         found.add(name, Settings(**settings))
     found.start("a")
@@ -34,14 +34,14 @@ def node(net: MemoryNetwork, name: str = "a") -> Node:
     return net.node(name)
 
 
-def told(diary: Diary, net: MemoryNetwork, name: str = "a") -> list[tuple[str, str | None]]:
+def told(diary: StatusLogger, net: MemoryNetwork, name: str = "a") -> list[tuple[str, str | None]]:
     entries = list(diary.look(node(net, name), net.now))
     assert all(one.event in EVENTS for one in entries)
     return [(one.event, one.fields.get("member")) for one in entries]
 
 
 def test_who_comes_and_goes_is_said_once() -> None:
-    net, diary = network(), Diary()
+    net, diary = network(), StatusLogger()
     net.run(4 * NS)
     entries = list(diary.look(node(net), net.now))
     assert not any("again" in one.text for one in entries)
@@ -51,7 +51,7 @@ def test_who_comes_and_goes_is_said_once() -> None:
     net.crash("b")
     net.run(net.now + NS)
     assert told(diary, net) == [("disconnected", "b")]
-    node(net).put_out(next(one for one in node(net).active.others() if one[0] == "b"), "")
+    node(net).evict(next(one for one in node(net).active.others() if one[0] == "b"), "")
     net.turn("a")
     net.run(net.now + NS)
     assert told(diary, net) == [("gone", "b")]
@@ -62,7 +62,7 @@ def test_who_comes_and_goes_is_said_once() -> None:
 
 
 def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
-    net, diary = network(), Diary()
+    net, diary = network(), StatusLogger()
     net.run(4 * NS)
     told(diary, net)
     node(net, "c").leave()
@@ -81,7 +81,7 @@ def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
 
 
 def test_who_was_away_is_connected_again() -> None:
-    net, diary = network(), Diary()
+    net, diary = network(), StatusLogger()
     net.run(4 * NS)
     told(diary, net)
     net.cut("c", "ab")
@@ -93,7 +93,7 @@ def test_who_was_away_is_connected_again() -> None:
 
 
 def test_what_was_refused_is_said_once_or_how_often() -> None:
-    net, diary = network(), Diary()
+    net, diary = network(), StatusLogger()
     net.run(4 * NS)
     told(diary, net)
     link = next(iter(node(net).links.values()))
@@ -113,7 +113,7 @@ def test_what_was_refused_is_said_once_or_how_often() -> None:
 
 
 def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
-    net, diary = network(partition=MAJORITY), Diary()
+    net, diary = network(partition=MAJORITY), StatusLogger()
     net.run(4 * NS)
     told(diary, net, "c")
     net.cut("c", "ab")
@@ -126,7 +126,7 @@ def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
 
 
 def test_who_lags_is_said_and_that_it_caught_up() -> None:
-    net, diary = network(memory=2000), Diary()
+    net, diary = network(max_memory_bytes=2000), StatusLogger()
     net.run(4 * NS)
     told(diary, net)
     net.cut("c", "ab")
@@ -140,21 +140,21 @@ def test_who_lags_is_said_and_that_it_caught_up() -> None:
 
 
 def test_what_was_refused_is_said_with_how_often() -> None:
-    net, diary = network(), Diary()
+    net, diary = network(), StatusLogger()
     net.run(4 * NS)
     told(diary, net)
-    net.add("d", Settings(room="another"))
+    net.add("d", Settings(group_name="another"))
     net.start("d", join="a")
     net.run(net.now + NS)
     entries = {one.event: one for one in diary.look(node(net), net.now)}
     refused = entries["refused"]
-    assert refused.fields["count"] == node(net).refused["MismatchError"] > 0
+    assert refused.fields["count"] == node(net).rejected["MismatchError"] > 0
     assert refused.fields["reason"] == "MismatchError"
     assert "room" in refused.text
 
 
 def test_words_of_others_cannot_forge_lines(caplog: pytest.LogCaptureFixture) -> None:
-    entry = Entry("refused", "x\n2026 CRITICAL all is lost \x1b[2J", {"reason": "x"})
+    entry = LogEntry("refused", "x\n2026 CRITICAL all is lost \x1b[2J", {"reason": "x"})
     write(logging.getLogger("antecede.live"), "a", "r", entry)
     [record] = caplog.records
     assert record.message == "a: x?2026 CRITICAL all is lost ?[2J"

@@ -94,7 +94,7 @@ def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descri
             assert most <= HALF_OPEN
             assert len(alice._running.connections) <= 3
             await until(
-                lambda: door.dropped + alice.node.refused.total() >= CALLERS - HALF_OPEN - 512
+                lambda: door.dropped + alice.node.rejected.total() >= CALLERS - HALF_OPEN - 512
             )
             for one in sockets:
                 one.close()
@@ -115,11 +115,11 @@ async def test_bytes_that_drip_into_a_handshake_are_given_up(
         with pytest.raises(ssl.SSLWantReadError):
             half.do_handshake()
         for byte in hello.read()[:200]:
-            if alice.node.refused["handshake"]:
+            if alice.node.rejected["handshake"]:
                 break
             writer.write(bytes([byte]))
             await asyncio.sleep(0.02)
-        await until(lambda: alice.node.refused["handshake"] == 1)
+        await until(lambda: alice.node.rejected["handshake"] == 1)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         await talk((alice, bob))
@@ -162,7 +162,7 @@ async def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
             link = alice.node.greeted[bob.node.lane]
             alice.node.end(link, "a test")
             await until(lambda: bob.node.lane not in alice.node.greeted)
-            await until(lambda: alice.node.refused["certificate"] > 0)
+            await until(lambda: alice.node.rejected["certificate"] > 0)
             assert bob.node.lane not in alice.node.greeted
             await talk((alice, carol))
 
@@ -172,7 +172,7 @@ async def test_a_renewed_certificate_counts_from_the_next_start(
 ) -> None:
     store = tmp_path / "bob.db"
     async with peer(folder, "alice") as alice:
-        await alice.found()
+        await alice.bootstrap()
         async with peer(folder, "bob", store=store) as bob:
             await bob.join(alice.address)
             lane = bob.node.lane
@@ -219,7 +219,7 @@ def test_a_wall_clock_that_jumps_changes_nothing(
 
     async def work() -> None:
         nonlocal offset
-        async with honest(folder, "alice", "bob", heartbeat_s=0.2, silence_s=1) as (alice, bob):
+        async with honest(folder, "alice", "bob", heartbeat_s=0.2, failure_timeout_s=1) as (alice, bob):
             links = dict(alice.node.greeted)
             await talk((alice, bob))
             offset = max(days, 0) * 86400.0 or -200.0
@@ -227,7 +227,7 @@ def test_a_wall_clock_that_jumps_changes_nothing(
             await asyncio.sleep(1.5)
             await talk((alice, bob))
             assert alice.node.greeted == links
-            assert not alice.node.refused
+            assert not alice.node.rejected
 
     asyncio.run(work())
 
@@ -239,10 +239,10 @@ def test_a_wall_clock_that_jumps_changes_nothing(
 @pytest.mark.parametrize("check_all", [False, True])
 def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> None:
     async def work() -> None:
-        more = {"check_all_seals": check_all, "relay_s": 0.1}
+        more = {"verify_all_signatures": check_all, "repair_delay_s": 0.1}
         async with honest(folder, "alice", "bob", **more) as (alice, bob):
             mallory = Attacker(folder)
-            mallory.settings = type(mallory.settings)(room="attacked", check_all_seals=check_all)
+            mallory.settings = type(mallory.settings)(group_name="attacked", verify_all_signatures=check_all)
             _, to_bob = await mallory.join(alice, bob)
             mallory.say(b"sealed wrongly")
             sealed = mallory.sealed(2)
@@ -252,8 +252,8 @@ def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> Non
                 await talk((alice, bob))
                 return
             await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
-            await until(lambda: alice.node.refused["DecodeError"] > 0)
-            assert alice.node.last_refusal.startswith("bob: batch 2 of mallory")
+            await until(lambda: alice.node.rejected["DecodeError"] > 0)
+            assert alice.node.last_rejection.startswith("bob: batch 2 of mallory")
             assert bob.node.lane in alice.node.greeted, "who hands it on is not blamed"
             await bob.send(b"depends on it")
             await alice.send(b"depends on nothing")

@@ -20,7 +20,7 @@ SIZE = 1000
 
 
 def peer(name: str, **more: Any) -> Peer:
-    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "room": "flow", **more})
+    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "group_name": "flow", **more})
 
 
 def group(seed: int = 1, *, durable: bool = False, **each: dict[str, Any]) -> MemoryNetwork:
@@ -68,7 +68,7 @@ def got(network: MemoryNetwork, name: str) -> int:
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("memory", "senders"), [(1, "a"), (20_000, "abcd"), (5_000, "bc")])
 def test_a_small_memory_slows_the_senders_and_evicts_nobody(memory: int, senders: str) -> None:
-    little: dict[str, Any] = {"memory": memory}
+    little: dict[str, Any] = {"max_memory_bytes": memory}
     network = group(a={}, b={}, c=little, d={})
     most = [0]
 
@@ -86,7 +86,7 @@ def test_a_small_memory_slows_the_senders_and_evicts_nobody(memory: int, senders
 
 
 def test_a_small_disk_evicts_nobody() -> None:
-    little: dict[str, Any] = {"disk": 5_000, "memory": 2_000}
+    little: dict[str, Any] = {"max_disk_bytes": 5_000, "max_memory_bytes": 2_000}
     network = group(a={}, b={}, c=little, durable=True)
     sent = send_for(network, "ab", 6)
     network.run(network.now + 3 * NS)
@@ -96,7 +96,7 @@ def test_a_small_disk_evicts_nobody() -> None:
 
 
 def test_a_member_that_is_away_for_less_than_the_time_stays() -> None:
-    network = group(a={}, b={}, c={"memory": 5_000})
+    network = group(a={}, b={}, c={"max_memory_bytes": 5_000})
     network.cut("b", {"a", "c"})
     sent = send_for(network, "a", 7)
     network.heal()
@@ -111,7 +111,7 @@ def test_a_member_that_is_away_for_less_than_the_time_stays() -> None:
 
 @pytest.mark.parametrize("after_s", [1, 4])
 def test_a_member_that_takes_nothing_is_evicted_after_the_time_that_all_share(after_s: int) -> None:
-    more: dict[str, Any] = {"memory": 40_000, "evict_slow_after_ns": after_s * NS}
+    more: dict[str, Any] = {"max_memory_bytes": 40_000, "evict_slow_after_ns": after_s * NS}
     network = group(a=more, b=more, c=more)
     network.hosts["c"].takes = False
     full_ns, out_ns, most = [0], [0], [0]
@@ -129,15 +129,15 @@ def test_a_member_that_takes_nothing_is_evicted_after_the_time_that_all_share(af
     network.run(network.now + NS)
     assert got(network, "b") == sent
     evicted = network.status("c")
-    assert not evicted.healthy
+    assert not evicted.is_healthy
     views = [one for one in network.hosts["b"].events if isinstance(one, View)]
-    [why] = {one.change.detail for one in views if one.change.kind is ChangeKind.PUT_OUT}
+    [why] = {one.change.detail for one in views if one.change.kind is ChangeKind.EVICTED}
     assert why.startswith("too slow: it has not acknowledged")
     assert most[0] <= evicted.inbox_limit + 2 * 40_000, "and what was on its way, with its overhead"
 
 
 def test_a_slow_member_that_goes_on_is_waited_for() -> None:
-    more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 2 * NS}
+    more: dict[str, Any] = {"max_memory_bytes": 20_000, "evict_slow_after_ns": 2 * NS}
     network = group(a=more, b=more, c=more)
     network.hosts["c"].takes = False
 
@@ -154,7 +154,7 @@ def test_a_slow_member_that_goes_on_is_waited_for() -> None:
 
 
 def test_a_member_that_only_sends_evicts_nobody() -> None:
-    more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 2 * NS}
+    more: dict[str, Any] = {"max_memory_bytes": 20_000, "evict_slow_after_ns": 2 * NS}
     network = group(a=more, b=more, c=more)
     network.hosts["a"].takes = False
     network.say("b", bytes(100_000))
@@ -164,10 +164,10 @@ def test_a_member_that_only_sends_evicts_nobody() -> None:
 
 
 def test_nobody_is_evicted_while_nobody_sends() -> None:
-    more: dict[str, Any] = {"memory": 3_000, "evict_slow_after_ns": 2 * NS}
+    more: dict[str, Any] = {"max_memory_bytes": 3_000, "evict_slow_after_ns": 2 * NS}
     network = group(a=more, b=more)
     network.cut("a", "b")
-    while network.status("a").own_bytes <= network.status("a").own_limit:
+    while network.status("a").unacknowledged_bytes <= network.status("a").unacknowledged_limit:
         network.say("a", bytes(SIZE))
         network.run(network.now + 50 * MS)
     network.run(network.now + 20 * NS)
@@ -179,7 +179,7 @@ def test_nobody_is_evicted_while_nobody_sends() -> None:
 
 @pytest.mark.slow
 def test_a_sender_that_slept_has_waited_for_nobody() -> None:
-    more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 5 * NS, "silence_ns": 60 * NS}
+    more: dict[str, Any] = {"max_memory_bytes": 20_000, "evict_slow_after_ns": 5 * NS, "failure_timeout_ns": 60 * NS}
     network = group(a=more, b=more, c=more)
     network.hosts["c"].takes = False
     send_for(network, "a", 3)
@@ -196,7 +196,7 @@ def test_a_sender_that_slept_has_waited_for_nobody() -> None:
 
 async def test_the_time_is_the_same_for_all() -> None:
     async with peer("a", evict_slow_after_s=3) as a, peer("b") as b:
-        await a.found()
+        await a.bootstrap()
         with pytest.raises(PeerError, match=r"evict_slow_after_s= differs: 3 at a, 10 at b"):
             await b.join(a.address)
     with pytest.raises(LocalError, match=r"evict_slow_after_s= is above 0"):
@@ -205,7 +205,7 @@ async def test_the_time_is_the_same_for_all() -> None:
 
 @pytest.mark.slow
 def test_many_senders_share_the_least_budget() -> None:
-    more: dict[str, Any] = {"memory": 100_000}
+    more: dict[str, Any] = {"max_memory_bytes": 100_000}
     network = group(1, durable=False, **dict.fromkeys("abcdef", more))
     network.cut("f", set("abcde"))  # lacks what all of them sent when it comes back
     most = [0]
@@ -229,7 +229,7 @@ def test_many_senders_share_the_least_budget() -> None:
 async def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
     tmp_path: Path, store: bool
 ) -> None:
-    more: dict[str, Any] = {"memory": 1 << 20, "disk": 8 << 20, "largest": 1 << 20}
+    more: dict[str, Any] = {"max_memory_bytes": 1 << 20, "max_disk_bytes": 8 << 20, "max_message_bytes": 1 << 20}
     stores = {n: {"store": tmp_path / f"{n}.db"} if store else {} for n in "ab"}
     async with joined(peer("a", **more, **stores["a"]), peer("b", **more, **stores["b"])) as (a, b):
         await until(lambda: a.members == b.members == ("a", "b"))
@@ -246,16 +246,16 @@ async def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
         assert 0 < now.inbox_bytes < now.inbox_limit + (3 << 20), "two batches"
         if not store:
             assert not sending.done(), "the sender waits"
-            assert a.status().own_bytes <= (2 << 20), "a batch beyond the limit"
-            assert a.status().own_limit == 1 << 20
+            assert a.status().unacknowledged_bytes <= (2 << 20), "a batch beyond the limit"
+            assert a.status().unacknowledged_limit == 1 << 20
         assert len(await take(b, count)) == count
         await sending
-        await until(lambda: a.status().own_bytes == 0 and b.status().inbox_bytes < 300_000)
+        await until(lambda: a.status().unacknowledged_bytes == 0 and b.status().inbox_bytes < 300_000)
         assert a.members == b.members == ("a", "b")
 
 
 async def test_what_is_not_acknowledged_counts_where_it_is_kept(tmp_path: Path) -> None:
-    more: dict[str, Any] = {"memory": 1 << 20}
+    more: dict[str, Any] = {"max_memory_bytes": 1 << 20}
     async with joined(
         peer("a", **more), peer("b", store=tmp_path / "b.db", acknowledge="explicit", **more)
     ) as (a, b):
@@ -282,18 +282,18 @@ async def _send(one: Peer, payload: bytes, count: int) -> None:
 @pytest.mark.parametrize("store", [False, True])
 async def test_sending_without_waiting_is_bounded(tmp_path: Path, store: bool) -> None:
     more = {"store": tmp_path / "a.db"} if store else {}
-    async with joined(peer("a", memory=100_000, **more), peer("b")) as (a, b):
+    async with joined(peer("a", max_memory_bytes=100_000, **more), peer("b")) as (a, b):
         await until(lambda: a.members == b.members == ("a", "b"))
         sent = 0
-        while a.status().own_bytes <= 100_000:
+        while a.status().unacknowledged_bytes <= 100_000:
             a.send_nowait(bytes(10_000))
             sent += 1
-        with pytest.raises(BufferFullError, match=r"memory=100,000 is the limit"):
+        with pytest.raises(BufferFullError, match=r"max_memory_bytes=100,000 is the limit"):
             a.send_nowait(b"x")
         assert 10 <= sent <= 12
-        assert 100_000 <= a.status().own_bytes < 130_000
+        assert 100_000 <= a.status().unacknowledged_bytes < 130_000
         await take(b, sent)
-        await until(lambda: a.status().own_bytes == 0)
+        await until(lambda: a.status().unacknowledged_bytes == 0)
         a.send_nowait(bytes(500_000))  # one passes, however large
         with pytest.raises(BufferFullError):
             a.send_nowait(b"x")
@@ -305,16 +305,16 @@ async def test_sending_without_waiting_is_bounded(tmp_path: Path, store: bool) -
 async def test_bytes_are_told_to_people_and_to_prometheus() -> None:
     pytest.importorskip("prometheus_client")
     from antecede.live.metrics import exposition
-    from antecede.live.status import as_plain, as_text, from_plain
+    from antecede.live.status import format_status, status_from_json, status_to_json
 
-    async with joined(peer("a", memory=1 << 20), peer("b", memory=4 << 20)) as (a, b):
+    async with joined(peer("a", max_memory_bytes=1 << 20), peer("b", max_memory_bytes=4 << 20)) as (a, b):
         await a.send(bytes(5000))
         await until(lambda: b.status().inbox_bytes > 5000)
-        await until(lambda: b.status().own_limit == 1 << 20)
+        await until(lambda: b.status().unacknowledged_limit == 1 << 20)
         found = b.status()
         text = exposition(found).decode()
         for name in ("inbox_bytes", "own_bytes", "own_limit_bytes", "connection_bytes"):
             assert f"antecede_live_{name}{{" in text
-        assert 'antecede_live_inbox_limit_bytes{member="b",room="flow"} 1.048576e+06' in text
-        assert "4.9 KiB of 1.0 MiB wait for the application" in as_text(found)
-        assert from_plain(as_plain(found)) == found
+        assert 'antecede_live_inbox_limit_bytes{member="b",group_name="flow"} 1.048576e+06' in text
+        assert "4.9 KiB of 1.0 MiB wait for the application" in format_status(found)
+        assert status_from_json(status_to_json(found)) == found

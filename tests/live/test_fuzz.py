@@ -28,7 +28,7 @@ class Talk:
     """Three nodes that know each other, and all frames that went over their links."""
 
     def __init__(self, order: str, strict: bool) -> None:
-        settings = Settings(order=order, check_all_seals=strict)
+        settings = Settings(order=order, verify_all_signatures=strict)
         self.nodes = {
             name: Node(
                 name, settings, f"{name}0000000", name, seals=KeyedSeals(f"{name}~{name}0000000")
@@ -44,7 +44,7 @@ class Talk:
             self.exchange()
         for one in (a, b, m):
             for k in range(3):
-                one.say(b"%d" % k)
+                one.send(b"%d" % k)
                 one.turn()
                 self.exchange()
         self.frames.sort()
@@ -66,8 +66,8 @@ class Talk:
                     for other in self.nodes.values():
                         if other is not one and number in other.links and data:
                             other.receive(number, data, self.now)
-                            found, _, _ = wire.frames(data)
-                            self.frames += [wire.framed(k, data[s:e]) for k, s, e in found]
+                            found, _, _ = wire.split_frames(data)
+                            self.frames += [wire.pack_frame(k, data[s:e]) for k, s, e in found]
 
 
 def state(node: Node) -> Any:
@@ -87,24 +87,24 @@ def damaged(draw: Callable[..., Any], frames: list[bytes]) -> bytes:
     """Return a real frame that was damaged, or a false one."""
     how = draw(st.integers(0, 5))
     frame = draw(st.sampled_from(frames))
-    (kind, start, end) = wire.frames(frame)[0][0]
+    (kind, start, end) = wire.split_frames(frame)[0][0]
     body = bytearray(frame[start:end])
     if how == 0:
-        return wire.framed(draw(KINDS), draw(st.binary(max_size=80)))
+        return wire.pack_frame(draw(KINDS), draw(st.binary(max_size=80)))
     if how == 1:
-        return wire.framed(draw(KINDS), bytes(body))
+        return wire.pack_frame(draw(KINDS), bytes(body))
     if how == 2 and body:
         for _ in range(draw(st.integers(1, 4))):
             body[draw(st.integers(0, len(body) - 1))] = draw(st.integers(0, 255))
-        return wire.framed(kind, bytes(body))
+        return wire.pack_frame(kind, bytes(body))
     if how == 3:
         cut = draw(st.integers(0, len(body)))
-        return wire.framed(kind, bytes(body[:cut]) + draw(st.binary(max_size=20)))
+        return wire.pack_frame(kind, bytes(body[:cut]) + draw(st.binary(max_size=20)))
     if how == 4:
         place, number, rest = draw(st.integers(0, 4)), draw(NUMBERS), bytes(body[2:])
-        return wire.framed(wire.BATCH, varint(place) + varint(number), rest)
+        return wire.pack_frame(wire.BATCH, varint(place) + varint(number), rest)
     rows = draw(st.dictionaries(st.integers(0, 4), NUMBERS, max_size=4))
-    return wire.pack_rows(draw(st.sampled_from((wire.HAVE, wire.WANT, wire.GONE))), rows.items())
+    return wire.pack_rows(draw(st.sampled_from((wire.ACK, wire.NAK, wire.TRUNCATED))), rows.items())
 
 
 KEYS = ("causal", False), ("reply", True), ("bss", False)
@@ -132,9 +132,9 @@ def test_a_member_that_sends_nonsense_changes_nothing(
     number = link_to(node, "m")
     link = node.links[number]
     for _ in range(data.draw(st.integers(1, 3))):
-        before, refused = state(node), node.refused.total()
+        before, refused = state(node), node.rejected.total()
         node.receive(number, data.draw(damaged(TALKS[key])), talk.now)
-        if node.refused.total() > refused and not node.active.broken:
+        if node.rejected.total() > refused and not node.active.broken:
             assert state(node) == before
         node.turn()
         node.tick(talk.now)
@@ -145,7 +145,7 @@ def test_a_member_that_sends_nonsense_changes_nothing(
     assert not node.out
     other = link_to(node, "b")
     assert not node.links[other].closing, "the others are not held to account"
-    talk.nodes["b"].say(b"heard")
+    talk.nodes["b"].send(b"heard")
     before_place = node.active.place
     talk.exchange()
     assert node.active.place > before_place
@@ -172,8 +172,8 @@ def test_a_stranger_that_sends_nonsense_changes_nothing(data: st.DataObject) -> 
 @settings(max_examples=150, deadline=None)
 def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
     frames = TALKS["causal", False]
-    welcomes = [one for one in frames if wire.frames(one)[0][0][0] == wire.WELCOME]
-    hellos = [one for one in frames if wire.frames(one)[0][0][0] == wire.HELLO and b"a~a" in one]
+    welcomes = [one for one in frames if wire.split_frames(one)[0][0][0] == wire.JOIN_REPLY]
+    hellos = [one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"a~a" in one]
     node = Node("m", Settings(), "m0000000", "m", seals=KeyedSeals("m~m0000000"))
     node.link_up(1, "a", 0, dialed=True)
     node.receive(1, data.draw(st.sampled_from(hellos)), 0)
@@ -195,11 +195,11 @@ def test_numbers_that_cannot_be_break_nothing() -> None:
     own = node.active.lanes.by_name[node.lane]
     assert own.first > 1
     place = node.links[number].names.index(node.lane)
-    node.receive(number, wire.pack_rows(wire.HAVE, [(place, 2**64 - 1)]), talk.now)
-    node.receive(number, wire.pack_rows(wire.WANT, [(place, 0)]), talk.now)
+    node.receive(number, wire.pack_rows(wire.ACK, [(place, 2**64 - 1)]), talk.now)
+    node.receive(number, wire.pack_rows(wire.NAK, [(place, 0)]), talk.now)
     for one in list(node.links):
         node.pull(one, 1 << 16, talk.now)
-    node.say(b"heard")
+    node.send(b"heard")
     node.turn()
     talk.exchange()
     assert talk.nodes["b"].active.lanes.newest(node.lane) == own.newest
@@ -218,7 +218,7 @@ def test_ten_thousand_damaged_frames() -> None:
         number = 100 + count
         node.link_up(number, "m", talk.now, dialed=False)
         hello = next(
-            one for one in frames if wire.frames(one)[0][0][0] == wire.HELLO and b"m~" in one
+            one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"m~" in one
         )
         node.receive(number, hello, talk.now)
         raw = bytearray(draw.choice(frames))
@@ -226,5 +226,5 @@ def test_ten_thousand_damaged_frames() -> None:
         node.receive(number, bytes(raw), talk.now)
         node.pull(number, 1 << 16, talk.now)
         node.link_down(number, talk.now)
-    assert node.refused
+    assert node.rejected
     assert not node.out

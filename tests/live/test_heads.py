@@ -13,7 +13,7 @@ from antecede.core.clocks.encoding.wire import Reader, block, varint
 from antecede.core.clocks.nanoseconds import LONGEST_NS
 from antecede.errors import DecodeError, LocalError, RemoteError
 from antecede.live import audience, heads, wire
-from antecede.live.heads import GROUP_TOPIC, Head, Run
+from antecede.live.heads import GROUP_TOPIC, Head, SkipRange
 from antecede.live.links import Link
 from antecede.live.node import Node
 from antecede.live.settings import Settings
@@ -43,7 +43,7 @@ def test_a_head_comes_back(accuracy: int | None, sent: int, topics: Any, rest: b
 
 @given(st.integers(1, 2**61), st.integers(0, heads.MAX_RUN - 1), TOPICS.filter(bool))
 def test_a_run_comes_back(first: int, more: int, topics: Any) -> None:
-    run = Run(first, first + more, topics)
+    run = SkipRange(first, first + more, topics)
     raw = heads.pack_run(run)
     assert heads.is_run(raw)
     assert heads.read_run(raw) == run
@@ -58,28 +58,28 @@ def subscriber(*topics: str) -> Node:
 @given(TOPICS.filter(lambda names: GROUP_TOPIC not in names))
 def test_a_subscription_comes_over_a_link(topics: tuple[str, ...]) -> None:
     node, link = subscriber(*topics), Link(1, "b", 0, dialed=False)
-    assert node.audience is not None
-    node.audience.tell(link)
+    assert node.topic_filter is not None
+    node.topic_filter.tell(link)
     (frame,) = link.control
-    [(kind, start, end)], _, _ = wire.frames(frame)
+    [(kind, start, end)], _, _ = wire.split_frames(frame)
     assert kind == audience.TOPICS
-    node.audience.told(link, frame[start:end])
+    node.topic_filter.told(link, frame[start:end])
     assert set(link.reader.topics or ()) == {*topics, GROUP_TOPIC}
 
 
 def _readers() -> list[tuple[Callable[[bytes], object], bytes]]:
-    run = heads.pack_run(Run(300, 900, ("news", "sport")))
+    run = heads.pack_run(SkipRange(300, 900, ("news", "sport")))
 
     def told(raw: bytes) -> None:
         node = subscriber()
-        assert node.audience is not None
-        node.audience.told(Link(1, "b", 0, dialed=False), raw)
+        assert node.topic_filter is not None
+        node.topic_filter.told(Link(1, "b", 0, dialed=False), raw)
 
     def lacks(raw: bytes) -> None:
         node, link = subscriber(), Link(1, "b", 0, dialed=False)
         link.names = ["b~00000000", "c~00000000"]
-        assert node.audience is not None
-        node.audience.frame(link, audience.LACKS, raw)
+        assert node.topic_filter is not None
+        node.topic_filter.frame(link, audience.LACKS, raw)
 
     return [
         (heads.read_head, heads.pack_head(12_345, 67, ("news", "sport"))),

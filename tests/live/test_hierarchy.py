@@ -18,16 +18,16 @@ from antecede.live.events import Message, View
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.peer import Peer
-from antecede.live.status import as_plain, as_text, from_plain
+from antecede.live.status import format_status, status_from_json, status_to_json
 from tests.conftest import ROOT
 from tests.live.loops import joined, take, until
 
-QUICK = {"heartbeat_s": 0.2, "silence_s": 1.0, "put_out_s": 1.0}
+QUICK = {"heartbeat_s": 0.2, "failure_timeout_s": 1.0, "evict_after_s": 1.0}
 
 
 def peer(name: str, role: str, **more: Any) -> Peer:
     listen = {} if role == "internal" else {"listen": "127.0.0.1:0"}
-    given = {"insecure": True, "room": "test", **QUICK, **listen, **more}
+    given = {"insecure": True, "group_name": "test", **QUICK, **listen, **more}
     return Peer(name, order="hierarchical", role=role, **given)
 
 
@@ -52,7 +52,7 @@ async def site() -> AsyncIterator[Site]:
         for one in (*made.supers, *made.everybody):
             await stack.enter_async_context(one)
         one, other = made.supers
-        await one.found()
+        await one.bootstrap()
         await other.join(one.address)
         await made.external.join(other.address)
         for k, each in enumerate(made.inside):
@@ -129,7 +129,7 @@ async def test_whom_one_is_inside_of_is_told_as_a_view() -> None:
 
 async def test_a_list_of_super_peers_is_called_until_one_answers() -> None:
     async with peer("s", "super") as s, peer("i", "internal") as i:
-        await s.found()
+        await s.bootstrap()
         await i.join(["127.0.0.1:1", s.address])
         assert i.members == ("i", "s")
 
@@ -153,7 +153,7 @@ async def test_with_tls_names_are_the_certificates(tmp_path: Path) -> None:
         secure("e", "external") as e,
         secure("i", "internal") as i,
     ):
-        await s1.found()
+        await s1.bootstrap()
         await s2.join(s1.address)
         await e.join(s2.address)
         await i.join([s1.address, s2.address])
@@ -168,9 +168,9 @@ async def test_with_tls_names_are_the_certificates(tmp_path: Path) -> None:
 
 
 async def test_an_external_peer_goes_on_from_its_store(tmp_path: Path) -> None:
-    async with joined(peer("s", "super", put_out_s=60), peer("i", "internal")) as (s, i):
+    async with joined(peer("s", "super", evict_after_s=60), peer("i", "internal")) as (s, i):
         path = tmp_path / "e.db"
-        one = peer("e", "external", store=path, put_out_s=60)
+        one = peer("e", "external", store=path, evict_after_s=60)
         await one.__aenter__()
         await one.join(s.address)
         lane = one.node.lane
@@ -182,7 +182,7 @@ async def test_an_external_peer_goes_on_from_its_store(tmp_path: Path) -> None:
         assert message.payload == b"2"
         await one.close()
         await i.send(b"3")
-        async with peer("e", "external", store=path, put_out_s=60) as again:
+        async with peer("e", "external", store=path, evict_after_s=60) as again:
             assert again.node.lane == lane
             messages = await take(again, 2)  # the second was not asked for what comes next
             assert [m.payload for m in messages] == [b"2", b"3"]
@@ -196,7 +196,7 @@ async def test_a_super_peer_says_nothing_and_puts_out_who_is_inside() -> None:
         first = here.supers[0]
         with pytest.raises(LocalError, match="a super peer forwards and says nothing itself"):
             await first.send(b"?")
-        first.put_out("i0", "noise")
+        first.evict("i0", "noise")
         with pytest.raises(PeerError, match="put out by its super peer: noise"):
             await take(here.inside[0], 1)
         assert isinstance(first.node, SuperNode)
@@ -208,21 +208,21 @@ async def test_wrong_doors_are_said_in_words() -> None:
         async with peer("x", "internal") as x:
             with pytest.raises(PeerError, match="is no super peer"):
                 await x.join(here.external.address)
-        async with peer("y", "internal", room="another") as y:
-            with pytest.raises(PeerError, match=r"its room= differs"):
+        async with peer("y", "internal", group_name="another") as y:
+            with pytest.raises(PeerError, match=r"its group_name= differs"):
                 await y.join(here.supers[0].address)
-        async with peer("v", "internal", check_all_seals=True) as v:
-            differs = "its check_all_seals= differs: 'True' at v, 'False' at s1"
+        async with peer("v", "internal", verify_all_signatures=True) as v:
+            differs = "its verify_all_signatures= differs: 'True' at v, 'False' at s1"
             with pytest.raises(PeerError, match=f"s of another group: {differs}"):
                 await v.join(here.supers[0].address)
             supers = [one.node for one in here.supers]
             assert not any(lane[0] == "v" for one in supers for lane in one.others())
-        async with Peer("z", room="test", insecure=True, listen="127.0.0.1:0") as z:
+        async with Peer("z", group_name="test", insecure=True, listen="127.0.0.1:0") as z:
             with pytest.raises(PeerError, match=r"its order= differs"):
                 await z.join(here.supers[0].address)
         async with peer("w", "internal") as w:
             with pytest.raises(LocalError, match="founds nothing"):
-                await w.found()
+                await w.bootstrap()
 
 
 @pytest.mark.parametrize(
@@ -268,14 +268,14 @@ async def test_without_a_super_peer_what_is_said_is_kept_to_a_bound() -> None:
     async with peer("s", "super") as s:
 
         async def inside() -> None:
-            async with peer("i", "internal", memory=10_000) as i:
-                await s.found()
+            async with peer("i", "internal", max_memory_bytes=10_000) as i:
+                await s.bootstrap()
                 await i.join(s.address)
                 await s.close()
                 for _ in range(10):
                     i.send_nowait(b"." * 1000)
                     i.node.turn()
-                words = r"not safe in the mesh yet; memory=10000"
+                words = r"not safe in the mesh yet; max_memory_bytes=10000"
                 with pytest.raises(BufferFullError, match=words):
                     i.send_nowait(b"one more")
 
@@ -292,21 +292,21 @@ async def test_a_super_peer_tells_how_those_inside_are_doing() -> None:
             if one is not here.inside[0]:
                 await take(one, 1)
         status = here.supers[0].status()
-        star = status.star
+        star = status.super_peer
         assert star is not None
-        assert (star.connected, star.away, star.waiting, star.unsafe) == (2, 0, 0, 0)
-        ways = {one.way: one for one in star.ways}
+        assert (star.connected, star.away, star.joining, star.not_durable) == (2, 0, 0, 0)
+        ways = {one.direction: one for one in star.traffic}
         assert {way: one.messages for way, one in ways.items()} == {
             "up": 1,
             "down": 1,
             "outside": 1,
         }
         assert all(one.control_bytes > 0 for one in ways.values())
-        assert "inside: 2 connected, 0 away, 0 waiting; 0 messages not safe" in as_text(status)
-        assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
+        assert "inside: 2 connected, 0 away, 0 waiting; 0 messages not safe" in format_status(status)
+        assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
         figures = exposition(status).decode()
-        assert 'inside{member="s1",room="test",state="connected"} 2.0' in figures
-        assert here.external.status().star is None
+        assert 'inside{member="s1",group_name="test",state="connected"} 2.0' in figures
+        assert here.external.status().super_peer is None
 
 
 @pytest.mark.slow
@@ -349,7 +349,7 @@ async def test_whoever_left_a_mesh_sends_nothing_more() -> None:
             with pytest.raises(PeerError, match=f"^{one.name} has left$"):
                 await one.join(here.supers[0].address)
             await until(lambda one=one: not one.node.links)  # type: ignore[misc]
-            assert one.node.upkeep.dials(1 << 62) == []
+            assert one.node.timers.dials(1 << 62) == []
         for one in here.inside[1:]:
             found = {m.payload for m in await take(one, 2)}
             assert found == {b"last words of i0", b"last words of e"}

@@ -20,7 +20,7 @@ from antecede.errors import (
 )
 from antecede.live import batches, wire
 from antecede.live.batches import Batch
-from antecede.live.events import Said
+from antecede.live.events import SentBatch
 from antecede.live.hierarchy import origin, star
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import INSIDE
@@ -70,7 +70,7 @@ def test_whatever_bytes_are_read_they_are_refused_in_words_or_right(data: bytes)
         lambda: Places.read(Reader(data)),
         lambda: origin.unpack(data),
         lambda: star.unpack_hello(data),
-        lambda: star.unpack_welcome(data),
+        lambda: star.unpack_join_reply(data),
         lambda: star.unpack_down(data, LANES),
         lambda: star.unpack_supers(data),
         lambda: MeshGroup(LANES[0], EXTERNAL, data or b"?"),
@@ -104,14 +104,14 @@ def test_an_origin_travels_with_its_batch() -> None:
 def test_frames_of_the_star_come_back_as_they_went() -> None:
     places = of([(LANES[0], 1), (LANES[1], 3)])
     tags = b"r" * 8, b"o" * 8 + b"partition merge", b"g" * 8
-    hello = star.Hello(*tags, "i~00000000", b"owner", LANES[0], 3, 70, 2, places)
+    hello = star.InternalHello(*tags, "i~00000000", b"owner", LANES[0], 3, 70, 2, places)
     read = star.unpack_hello(body(star.pack_hello(hello)))
     assert read[:-1] == hello[:-1]
     assert read.places.windows == places.windows
-    welcome = star.Welcome(
+    welcome = star.InternalJoinReply(
         b"g" * 8, LANES[0], 3, False, 0, 9, (7, 0b101), 5, 8, of([(LANES[0], 2)])
     )
-    again = star.unpack_welcome(body(star.pack_welcome(welcome)))
+    again = star.unpack_join_reply(body(star.pack_join_reply(welcome)))
     assert again[:-1] == welcome[:-1]
     assert star.unpack_down(body(star.pack_down(1, 9, 2, b"control", b"data")), LANES) == (
         *(Place(LANES[1], 9, 2), b"control", b"data"),
@@ -307,7 +307,7 @@ class Hand:
         """Carry what is written to a peer; return what it delivers."""
         node = self.inside[number - 1]
         node.receive(1, b"".join(self.super_peer.pull(number, 1 << 16, 0)), 0)
-        said = (one for one in node.take_delivered() if isinstance(one, Said))
+        said = (one for one in node.take_delivered() if isinstance(one, SentBatch))
         return [payload for one in said for payload in one.payloads]
 
 
@@ -317,7 +317,7 @@ def test_who_comes_amid_a_turn_lacks_nothing_of_it() -> None:
     hand.up(first)
     hand.super_peer.turn()
     assert hand.down(first) == []
-    hand.inside[0].say(b"numbered, and in no log yet", ())
+    hand.inside[0].send(b"numbered, and in no log yet", ())
     second = hand.call()
     hand.up(first)
     hand.up(second)  # no turn in between
@@ -333,12 +333,12 @@ def test_what_is_in_no_log_yet_is_not_told_to_be_had_by_all_inside() -> None:
     hand.super_peer.turn()
     for number in (first, second):
         hand.down(number)
-    hand.inside[0].say(b"numbered, and in no log yet", ())
+    hand.inside[0].send(b"numbered, and in no log yet", ())
     hand.up(first)
     node, told = hand.super_peer, []
     node.greeted["e~00000000"] = link = Link(9, "e", 0, dialed=False)
     node.hub.tick(10**9)
     for frame in link.control:
         if frame[1] == INSIDE:
-            told += list(wire.read_rows(frame[2:], node.outflow.places).items())
+            told += list(wire.read_rows(frame[2:], node.outbound.places).items())
     assert dict(told)["s~00000000"] == 1  # that it is here; what was said is the second

@@ -80,9 +80,9 @@ def test_the_judge_finds_what_is_put_wrong_by_hand(kind: str) -> None:
     rows = next(rows for rows in run.rows.values() if rows and rows[-1][0] == DELIVER)
     delivered = [row for row in rows if row[0] == DELIVER]
     if kind == "early":  # two of one sender, the second first
-        lane = delivered[-1][1].lane
+        lane = delivered[-1][1].sender_id
         first, second = [
-            k for k, row in enumerate(rows) if row[0] == DELIVER and row[1].lane == lane
+            k for k, row in enumerate(rows) if row[0] == DELIVER and row[1].sender_id == lane
         ][:2]
         rows[first], rows[second] = rows[second], rows[first]
     elif kind == "lost":
@@ -149,7 +149,7 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
     node = network.hosts[second].node
     assert isinstance(node, InternalNode)
     assert node.super_lane.startswith("s2~")
-    assert node.owed() == [node.super_lane]
+    assert node.unacknowledged_members() == [node.super_lane]
     assert not node._upward
 
 
@@ -226,7 +226,7 @@ def test_who_left_is_kept_nothing_for() -> None:
     (first, *_) = inside(run, "s1")
     host = network.hosts[first]
     assert host.node is not None
-    host.node.say(b"last words", ())
+    host.node.send(b"last words", ())
     host.node.leave()
     network.turn(first)
     network.run(network.now + NS)

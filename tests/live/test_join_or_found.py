@@ -38,7 +38,7 @@ async def test_members_that_start_at_once_form_one_group(seed: int) -> None:
         async def start(name: str, address: str, delay: float) -> Peer:
             await asyncio.sleep(delay)
             one = await stack.enter_async_context(peer(name, address))
-            await one.join(addresses, or_found=True, timeout_s=30)
+            await one.join(addresses, or_bootstrap=True, timeout_s=30)
             return one
 
         delays = [draw.uniform(0, 1) for _ in NAMES]
@@ -50,10 +50,10 @@ async def test_members_that_start_at_once_form_one_group(seed: int) -> None:
 async def test_a_later_member_founds_where_those_before_it_are_away() -> None:
     addresses = free_addresses(3)
     async with peer("bob", addresses[1]) as bob:
-        await bob.join(addresses, or_found=True, timeout_s=1)
+        await bob.join(addresses, or_bootstrap=True, timeout_s=1)
         assert bob.members == ("bob",)
         async with peer("alice", addresses[0]) as alice:
-            await alice.join(addresses, or_found=True, timeout_s=30)
+            await alice.join(addresses, or_bootstrap=True, timeout_s=30)
             assert alice.members == ("alice", "bob")
 
 
@@ -62,7 +62,7 @@ async def test_a_later_member_does_not_found_while_one_before_it_is_up() -> None
     addresses = free_addresses(2)
     async with peer("alice", addresses[0]), peer("bob", addresses[1]) as bob:
         with pytest.raises(PeerError, match="in no group yet"):
-            await bob.join(addresses, or_found=True, timeout_s=1)
+            await bob.join(addresses, or_bootstrap=True, timeout_s=1)
         assert bob.members == ()
 
 
@@ -71,9 +71,9 @@ async def test_the_own_address_is_in_the_list() -> None:
     own, other = free_addresses(2)
     async with peer("alice", own) as alice:
         with pytest.raises(LocalError, match=r"is not among .* give all members one list"):
-            await alice.join([other], or_found=True)
+            await alice.join([other], or_bootstrap=True)
     async with peer("bob", own) as bob:
-        await bob.join(own, or_found=True)
+        await bob.join(own, or_bootstrap=True)
         assert bob.members == ("bob",)
 
 
@@ -82,5 +82,5 @@ async def test_a_member_with_a_store_goes_on_in_its_group(tmp_path: Path) -> Non
     addresses = free_addresses(2)
     for _ in range(2):
         async with peer("alice", addresses[0], store=tmp_path / "alice.db") as alice:
-            await alice.join(addresses, or_found=True)
+            await alice.join(addresses, or_bootstrap=True)
             assert alice.members == ("alice",)

@@ -18,7 +18,7 @@ from antecede.errors import DecodeError, InputError, LocalError, PeerError
 from antecede.live import keys
 from antecede.live.metrics import exposition
 from antecede.live.peer import Peer
-from antecede.live.status import as_text
+from antecede.live.status import format_status
 from antecede.live.tls import Tls
 from tests.live.loops import until
 
@@ -199,12 +199,12 @@ async def test_who_has_no_sound_certificate_is_not_let_in(
 ) -> None:
     alice = peer("alice", tls(folder, "alice"))
     async with asyncio.timeout(30), alice, peer("bob", tls(folder, "bob")) as bob:
-        await alice.found()
+        await alice.bootstrap()
         with pytest.raises(PeerError):
             async with _stranger(folder, tmp_path / "other", how, monkeypatch) as stranger:
                 await stranger.join(alice.address, timeout_s=1.5)
         assert alice.members == ("alice",)
-        await until(lambda: alice.node.refused)  # the caller is counted
+        await until(lambda: alice.node.rejected)  # the caller is counted
         await bob.join(alice.address)
         await bob.send(b"hello")
         async for message in alice:
@@ -253,20 +253,20 @@ async def test_how_long_a_certificate_holds_is_seen(
 ) -> None:
     keys.make_member(folder, "bob", days=3, force=True)
     async with peer("alice", tls(folder, "alice")) as alice, peer("bob", tls(folder, "bob")) as bob:
-        left = alice.status().certificate_left_s, bob.status().certificate_left_s
+        left = alice.status().certificate_expires_in_s, bob.status().certificate_expires_in_s
         assert left[0] is not None
         assert left[1] is not None
         assert 364 < left[0] / DAY.total_seconds() < 365.1
         assert 2 < left[1] / DAY.total_seconds() < 3.1
-        assert "certificate" not in as_text(alice.status())
-        assert "the certificate expires in 3.0 days" in as_text(bob.status())
-        late = dataclasses.replace(bob.status(), certificate_left_s=-5.0)
-        assert "the certificate HAS EXPIRED: nobody new gets in" in as_text(late)
-        name = 'antecede_live_certificate_left_seconds{member="bob",room=""} '
+        assert "certificate" not in format_status(alice.status())
+        assert "the certificate expires in 3.0 days" in format_status(bob.status())
+        late = dataclasses.replace(bob.status(), certificate_expires_in_s=-5.0)
+        assert "the certificate HAS EXPIRED: nobody new gets in" in format_status(late)
+        name = 'antecede_live_certificate_expires_in_seconds{member="bob",group_name=""} '
         [line] = [x for x in exposition(bob.status()).decode().splitlines() if name in x]
         assert float(line.split()[-1]) == pytest.approx(left[1], abs=60)
     async with Peer("carol", insecure=True) as carol:
-        assert carol.status().certificate_left_s is None
+        assert carol.status().certificate_expires_in_s is None
         assert b"certificate" not in exposition(carol.status())
     [said] = [one for one in caplog.records if getattr(one, "antecede_event", "") == "certificate"]
     assert "bob: bob.pem expires on" in said.getMessage()
@@ -279,14 +279,14 @@ def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
             peer("alice", tls(folder, "alice")) as alice,
             peer("bob", tls(folder, "bob")) as bob,
         ):
-            await bob.found()
+            await bob.bootstrap()
             await alice.join(bob.address)
             [link] = alice.node.greeted.values()
             alice.node.end(link, "a test")
             for _ in range(3):  # turns until the other end has closed, too
                 alice._running._turn()
                 link.control.append(b"an acknowledgement")
-            assert alice.status().healthy
+            assert alice.status().is_healthy
             while not alice.node.greeted or link in alice.node.greeted.values():
                 await asyncio.sleep(0.01)
             await bob.send(b"connected again")

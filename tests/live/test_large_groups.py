@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.live.lanes import Lanes, Sealed
+from antecede.live.lanes import SenderLogs, SignedBatch
 from antecede.live.links import Link
 from antecede.live.node import Node
 from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MS, MemoryNetwork
 
-BATCH = Sealed(b"", b"x")
+BATCH = SignedBatch(b"", b"x")
 
 
 @pytest.mark.parametrize("members", [1, 2, 16, 17, 40, 100, 160, 1000])
 def test_all_acknowledge_no_more_often_than_sixteen_do(members: int) -> None:
     settings = Settings()
-    every_ns = settings.acknowledge_every_ns(members)
+    every_ns = settings.ack_period_ns(members)
     if members <= 16:
-        assert every_ns == settings.acknowledge_ns
+        assert every_ns == settings.ack_delay_ns
     elif every_ns < 2 * NS:
         frames = members * (members - 1) / every_ns
-        assert frames <= 1.1 * 16 * 16 / settings.acknowledge_ns
+        assert frames <= 1.1 * 16 * 16 / settings.ack_delay_ns
     assert every_ns <= 2 * NS
 
 
 def test_whoever_is_asked_to_acknowledge_seldom_does_not_do_it_more_often() -> None:
-    assert Settings(acknowledge_ns=5 * NS).acknowledge_every_ns(100) == 5 * NS
+    assert Settings(ack_delay_ns=5 * NS).ack_period_ns(100) == 5 * NS
 
 
 def test_what_somebody_has_more_of_is_known_until_it_is_here() -> None:
-    lanes = Lanes()
+    lanes = SenderLogs()
     lanes.take("a~00000000", 1, BATCH)
     lanes.acknowledged("b~00000000", {"a~00000000": 1})
     assert not lanes.ahead()
@@ -46,7 +46,7 @@ def network() -> tuple[MemoryNetwork, dict[str, Node]]:
     """Three members that have been together for a while."""
     made = MemoryNetwork(3, least_ns=MS, most_ns=2 * MS)
     for name in "abc":
-        made.add(name, Settings(room="r"))
+        made.add(name, Settings(group_name="r"))
     nodes = {"a": made.start("a")}
     nodes |= {name: made.start(name, join="a") for name in "bc"}
     made.run(10 * NS)
@@ -81,7 +81,7 @@ def test_a_turn_asks_only_the_links_that_have_something_to_write() -> None:
     for number in list(node.links):
         node.pull(number, 1 << 18, made.now)
     assert node.writable() == []
-    node.say(b"to all")
+    node.send(b"to all")
     node.turn()
     assert sorted(node.writable()) == sorted(node.links)
     first, second = sorted(node.links)

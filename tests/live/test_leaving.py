@@ -39,7 +39,7 @@ class Pair:
     async def meet(self, bob: Peer) -> None:
         """Let bob join alice, who then ends."""
         async with self.alice() as alice:
-            await alice.found()
+            await alice.bootstrap()
             self.port = int(alice.address.rpartition(":")[2])
             await bob.join(alice.address)
             await until(lambda: alice.members == ("alice", "bob"))
@@ -106,15 +106,15 @@ async def test_the_end_without_a_store_waits_for_nobody_where_nothing_is_at_stak
     two = pair()
     async with two.bob() as bob:
         async with two.alice() as alice:
-            await alice.found()
+            await alice.bootstrap()
             await bob.join(alice.address)
             if said:
                 await bob.send(b"one")
                 await take(alice, 1)
-                await until(lambda: all(one.lacks == 0 for one in bob.status().members))
+                await until(lambda: all(one.lag == 0 for one in bob.status().members))
         await until(lambda: bob.status().others == "1 away")
     async with Peer("alone", insecure=True) as alone:
-        await alone.found()
+        await alone.bootstrap()
         await alone.send(b"to nobody")
     assert not [one for one in caplog.records if vars(one).get("antecede_event") == "lost"]
 
@@ -153,7 +153,7 @@ async def test_a_leave_that_nobody_heard_goes_on_after_a_restart(pair: Callable[
 @pytest.mark.slow
 async def test_large_messages_that_only_the_store_has_are_named(pair: Callable[..., Pair]) -> None:
     two = pair(durable=True)
-    async with two.bob(memory=1 << 16) as bob:
+    async with two.bob(max_memory_bytes=1 << 16) as bob:
         await two.meet(bob)
         sent: list[Id] = [await bob.send(bytes(100_000)) for _ in range(8)]
         await asyncio.sleep(0.6)
@@ -173,4 +173,4 @@ def test_a_member_that_leaves_learns_who_has_its_messages(seed: int) -> None:
     node.leave()
     network.turn("b")
     network.run(network.now + 4 * NS)
-    assert node.owed() == []
+    assert node.unacknowledged_members() == []

@@ -64,10 +64,10 @@ async def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(
 ) -> None:
     def peer(name: str, store: str | None = None) -> Peer:
         at = None if store is None else f"{tmp_path}/{store}"
-        return Peer(name, room="r", insecure=True, listen="127.0.0.1:0", store=at)
+        return Peer(name, group_name="r", insecure=True, listen="127.0.0.1:0", store=at)
 
     async with peer("bob") as bob, peer("alice", "first") as first:
-        await bob.found()
+        await bob.bootstrap()
         first.node.safe = dict  # type: ignore[method-assign]
         joining = asyncio.create_task(first.join(bob.address))
         await asyncio.sleep(0.5)

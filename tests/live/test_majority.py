@@ -26,11 +26,11 @@ def node(network: MemoryNetwork, name: str) -> Node:
 
 
 def test_two_halves_put_nobody_out_when_they_meet_again() -> None:
-    network = group("ab", put_out_ns=2 * NS)
+    network = group("ab", evict_after_ns=2 * NS)
     network.cut("a", "b")
     network.run(network.now + 20 * NS)
-    assert node(network, "a").stopped
-    assert node(network, "b").stopped
+    assert node(network, "a").in_minority
+    assert node(network, "b").in_minority
     network.heal()
     network.run(network.now + 10 * NS)
     for name in "ab":
@@ -43,13 +43,13 @@ def test_the_smaller_part_stops_and_goes_on_when_it_is_over() -> None:
     network.cut("a", "c")
     network.cut("b", "c")
     network.run(network.now + 20 * NS)
-    assert [node(network, name).stopped for name in "abc"] == [False, False, True]
+    assert [node(network, name).in_minority for name in "abc"] == [False, False, True]
     with pytest.raises(LocalError, match="no majority"):
-        node(network, "c").say(b"alone")
+        node(network, "c").send(b"alone")
     network.say("a", b"together")
     network.run(network.now + NS)
     assert node(network, "c").take_delivered() == []
     network.heal()
     network.run(network.now + 10 * NS)
-    assert not node(network, "c").stopped
+    assert not node(network, "c").in_minority
     assert node(network, "c").active.place == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antecede.errors import LocalError
-from antecede.live.events import GivenUp, Id, Message
+from antecede.live.events import Id, Message, MessagesAbandoned
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MemoryNetwork
@@ -25,17 +25,17 @@ def heard(network: MemoryNetwork, name: str) -> dict[str, Message]:
     return {one.payload.decode(): one for one in events if isinstance(one, Message)}
 
 
-def given_up(network: MemoryNetwork, name: str) -> list[GivenUp]:
-    return [one for one in network.hosts[name].events if isinstance(one, GivenUp)]
+def given_up(network: MemoryNetwork, name: str) -> list[MessagesAbandoned]:
+    return [one for one in network.hosts[name].events if isinstance(one, MessagesAbandoned)]
 
 
 def group(seed: int = 1, durable: str = "", names: str = "abcd", **settings: Any) -> MemoryNetwork:
     network = MemoryNetwork(seed)
     for name in names:
-        made = Settings(**{"order": "reply", "put_out_ns": 3 * NS, "history": 50, **settings})
+        made = Settings(**{"order": "reply", "evict_after_ns": 3 * NS, "history": 50, **settings})
         network.add(name, made, durable=name in durable)
         network.start(name, "" if name == "a" else "a")
-    network.run(3 * settings.get("relay_ns", NS))
+    network.run(3 * settings.get("repair_delay_ns", NS))
     assert all(len(network.node(name).greeted) == len(names) - 1 for name in names)
     return network
 
@@ -67,8 +67,8 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
     for name in "ab":
         got = heard(network, name)
         assert list(got) == ["answer", "more"]
-        assert (got["answer"].reply_to, got["answer"].missing) == ((question,), (question,))
-        assert (got["more"].reply_to, got["more"].missing) == ((answer,), ())
+        assert (got["answer"].reply_to, got["answer"].missing_ids) == ((question,), (question,))
+        assert (got["more"].reply_to, got["more"].missing_ids) == ((answer,), ())
         assert not given_up(network, name)
         ordering = network.node(name).active
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
@@ -78,14 +78,14 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
 
 
 def test_all_set_the_same_aside_where_the_group_was_made_so() -> None:
-    network = group(missing_parent="set_aside")
+    network = group(on_missing_parent="set_aside")
     question, [answer, more] = orphaned(network)
     network.run(network.now + 13 * NS)
     for name in "ab":
         assert not heard(network, name)
         assert given_up(network, name) == [
-            GivenUp(answer.lane, 1, (question.lane,)),
-            GivenUp(more.lane, 1, (answer.lane,)),
+            MessagesAbandoned(answer.sender_id, 1, (question.sender_id,)),
+            MessagesAbandoned(more.sender_id, 1, (answer.sender_id,)),
         ]
         ordering = network.node(name).active
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
@@ -96,7 +96,7 @@ def test_all_set_the_same_aside_where_the_group_was_made_so() -> None:
 
 
 def test_where_the_group_holds_it_waits_and_that_is_shown() -> None:
-    network = group(missing_parent="hold")
+    network = group(on_missing_parent="hold")
     question, _ = orphaned(network)
     network.run(network.now + 20 * NS)
     for name in "ab":
@@ -106,7 +106,7 @@ def test_where_the_group_holds_it_waits_and_that_is_shown() -> None:
 
 
 def test_nothing_is_given_up_while_somebody_who_may_have_it_is_away() -> None:
-    network = group(names="abcde", durable="e", put_out_ns=None)
+    network = group(names="abcde", durable="e", evict_after_ns=None)
     network.cut("de", "ab")
     question = said(network, "d", "question")
     network.run(network.now + NS // 4)
@@ -117,14 +117,14 @@ def test_nothing_is_given_up_while_somebody_who_may_have_it_is_away() -> None:
     network.crash("d")
     network.run(network.now + 6 * NS)
     for lane in [one for one in network.node("a").active.others() if one[0] in "cd"]:
-        network.node("a").put_out(lane, "dead")
+        network.node("a").evict(lane, "dead")
     network.run(network.now + 10 * NS)
     assert not heard(network, "a")
     network.heal()
     network.run(network.now + 10 * NS)
     for name in "ab":
         assert list(heard(network, name)) == ["question", "answer"]
-        assert not heard(network, name)["answer"].missing
+        assert not heard(network, name)["answer"].missing_ids
 
 
 def test_an_orphan_survives_a_restart_and_comes_once() -> None:
@@ -144,7 +144,7 @@ def test_an_orphan_survives_a_restart_and_comes_once() -> None:
         *(b"answer", b"more"),
         b"with this it is stored how far a is done",
     ]
-    assert [len(one.missing) for one in kept] == [1, 0, 0]
+    assert [len(one.missing_ids) for one in kept] == [1, 0, 0]
     answer = heard(network, "b")["answer"]
     said(network, "a", "after the restart", answer.id)
     network.run(network.now + NS)
@@ -160,7 +160,7 @@ def test_a_newcomer_gets_an_orphan_as_one() -> None:
     network.run(network.now + 3 * NS)
     got = heard(network, "n")
     assert list(got) == ["answer", "more"]
-    assert (got["answer"].missing, got["answer"].is_history) == ((question,), True)
+    assert (got["answer"].missing_ids, got["answer"].is_history) == ((question,), True)
     said(network, "n", "hello", answer)
     network.run(network.now + NS)
     assert heard(network, "a")["hello"].reply_to == (answer,)
@@ -170,19 +170,19 @@ def test_a_newcomer_that_comes_before_the_rest_agrees_gets_the_orphan_too() -> N
     network = group()
     question, _ = orphaned(network)
     network.run(network.now + NS)
-    network.add("n", Settings(order="reply", put_out_ns=3 * NS, history=50))
+    network.add("n", Settings(order="reply", evict_after_ns=3 * NS, history=50))
     network.start("n", "a")
     network.run(network.now + 20 * NS)
     for name in "abn":
         assert list(heard(network, name)) == ["answer", "more"], name
-        assert heard(network, name)["answer"].missing == (question,)
+        assert heard(network, name)["answer"].missing_ids == (question,)
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["release", "set_aside"])
 @pytest.mark.parametrize("seed", range(12))
 def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
-    network = group(seed, names="abcde", missing_parent=policy)
+    network = group(seed, names="abcde", on_missing_parent=policy)
     draw = random.Random(f"{seed} {policy}")
     for _ in range(60):
         name = draw.choice("abcde")
@@ -213,13 +213,13 @@ def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
         ordering = network.node(name).active
         assert sorted(one[0] for one in ordering.members) == ["a", "b", "c"]
         assert ordering.group.stats().held == ordering.lanes.bytes == 0, name
-        got = {m.id: (m.payload, m.reply_to, m.missing) for m in heard(network, name).values()}
-        lost = {(one.lane, one.lacking) for one in given_up(network, name)}
-        of_the_dead = {one: what for one, what in got.items() if one.lane[0] in "de"}
+        got = {m.id: (m.payload, m.reply_to, m.missing_ids) for m in heard(network, name).values()}
+        lost = {(one.sender_id, one.missing_sender_ids) for one in given_up(network, name)}
+        of_the_dead = {one: what for one, what in got.items() if one.sender_id[0] in "de"}
         results.append((of_the_dead, lost))
         for message in heard(network, name).values():
-            for parent in set(message.reply_to) - set(message.missing):
-                assert parent in got or parent.lane == ordering.me
+            for parent in set(message.reply_to) - set(message.missing_ids):
+                assert parent in got or parent.sender_id == ordering.me
     assert results[0] == results[1] == results[2]
     ends = [bool(missing) for _, _, missing in results[0][0].values()], results[0][1]
     assert any(ends[0]) if policy == "release" else ends[1], "a run without an orphan"
@@ -227,13 +227,13 @@ def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
 
 def test_what_would_have_no_effect_or_lets_results_differ_is_refused() -> None:
     with pytest.raises(LocalError, match="is for order 'reply'"):
-        Settings(missing_parent="set_aside")
-    with pytest.raises(LocalError, match="missing_parent= is one of"):
-        Settings(order="reply", missing_parent="perhaps")
-    for options in ({"missing_parent": "release", "patience_s": 1}, {"store_limit": 5}):
+        Settings(on_missing_parent="set_aside")
+    with pytest.raises(LocalError, match="on_missing_parent= is one of"):
+        Settings(order="reply", on_missing_parent="perhaps")
+    for options in ({"on_missing_parent": "release", "patience_s": 1}, {"store_limit": 5}):
         with pytest.raises(LocalError, match="but together"):
             Peer("a", order="reply", insecure=True, options=options)
-    assert Settings(order="reply").tags() != Settings(order="reply", missing_parent="hold").tags()
+    assert Settings(order="reply").tags() != Settings(order="reply", on_missing_parent="hold").tags()
 
 
 # -- history -------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_a_newcomer_gets_no_more_history_than_it_keeps_and_in_order() -> None:
 
 
 def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
-    network = group(names="abc", relay_ns=5 * NS)
+    network = group(names="abc", repair_delay_ns=5 * NS)
     network.cut("a", "c")
     question = said(network, "a", "question")
     network.run(network.now + NS)
@@ -308,16 +308,16 @@ def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
     network.run(network.now + NS)
     node, of = network.node("c"), network.node("b").lane
     assert node.active.group.stats().held == 1
-    assert node.upkeep.ask_now(network.now) == {question.lane: of}
+    assert node.timers.ask_now(network.now) == {question.sender_id: of}
     network.turn("c")
     network.run(network.now + NS // 2)
     assert list(heard(network, "c")) == ["question", "answer"]
     network.run(network.now + NS)
-    assert node.upkeep.ask_now(network.now) == {}
+    assert node.timers.ask_now(network.now) == {}
 
 
 def test_what_is_only_late_is_not_taken_for_lost() -> None:
-    network = group(relay_ns=5 * NS, silence_ns=60 * NS)
+    network = group(repair_delay_ns=5 * NS, failure_timeout_ns=60 * NS)
     network.node("d").leave()
     network.turn("d")
     network.run(network.now + 6 * NS)
@@ -328,12 +328,12 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
     said(network, "b", "answer", question)
     network.run(network.now + 4 * NS)
     node = network.node("c")
-    assert not node.upkeep.unheard()
+    assert not node.timers.unheard()
     assert node.active.group.stats().held == 1
     network.heal()
     network.run(network.now + 10 * NS)
     assert list(heard(network, "c")) == ["question", "answer"]
-    assert not heard(network, "c")["answer"].missing
+    assert not heard(network, "c")["answer"].missing_ids
 
 
 # -- strangers -------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
 
 def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, Id, Id]:
     """c lets n in, of whom a and b do not hear, answers it, and dies."""
-    network = group(names="abc", durable=durable, put_out_ns=None, relay_ns=3 * NS, **settings)
+    network = group(names="abc", durable=durable, evict_after_ns=None, repair_delay_ns=3 * NS, **settings)
     network.add("n", network.hosts["c"].settings)
     network.cut("n", "ab")
     network.start("n", "c")
@@ -360,12 +360,12 @@ def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, 
 @pytest.mark.parametrize("durable", ["", "a"])
 @pytest.mark.parametrize("policy", ["release", "set_aside"])
 def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> None:
-    network, words, answer = with_a_stranger(durable, missing_parent=policy)
+    network, words, answer = with_a_stranger(durable, on_missing_parent=policy)
     network.crash("n")
     network.run(network.now + 15 * NS)
     assert not heard(network, "a"), "while c is a member it may come back, and know"
     a = network.node("a")
-    a.put_out(answer.lane, "dead")
+    a.evict(answer.sender_id, "dead")
     network.turn("a")
     network.run(network.now + 15 * NS)
     if durable:
@@ -381,19 +381,19 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
         if policy == "release":
             assert {"answer", "something else"} <= got.keys()
-            assert got["answer"].missing == (words,)
+            assert got["answer"].missing_ids == (words,)
         else:
             assert next(iter(got)) == "something else"
-            assert given_up(network, name)[0] == GivenUp(answer.lane, 1, (words.lane,))
+            assert given_up(network, name)[0] == MessagesAbandoned(answer.sender_id, 1, (words.sender_id,))
 
 
 def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
     network, words, answer = with_a_stranger()
     a = network.node("a")
-    a.put_out(answer.lane, "dead")
+    a.evict(answer.sender_id, "dead")
     network.turn("a")
     network.run(network.now + 15 * NS)
-    assert heard(network, "b")["answer"].missing == (words,)
+    assert heard(network, "b")["answer"].missing_ids == (words,)
     network.heal()
     network.run(network.now + 15 * NS)
     assert network.node("n").out.startswith("put out of the group")
@@ -411,8 +411,8 @@ def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
     c = network.node("c").active
     forged = Id("zed~00000000", 7)
     c.group._state.protocol.join(c.group._state.roster.next_number)
-    c.group._state.roster.add(c.group._state.roster.next_number, forged.lane)
-    c.group._state.protocol.delivered[c.group._state.roster.numbers[forged.lane]] = [1, 9]  # type: ignore[attr-defined]
+    c.group._state.roster.add(c.group._state.roster.next_number, forged.sender_id)
+    c.group._state.protocol.delivered[c.group._state.roster.numbers[forged.sender_id]] = [1, 9]  # type: ignore[attr-defined]
     said(network, "c", "to nobody", forged)
     said(network, "c", "after it")
     said(network, "a", "all is well")
@@ -421,5 +421,5 @@ def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
     network.crash("c")
     network.run(network.now + 12 * NS)
     for name in "ab":
-        assert heard(network, name)["to nobody"].missing == (forged,)
+        assert heard(network, name)["to nobody"].missing_ids == (forged,)
         assert "after it" in heard(network, name)

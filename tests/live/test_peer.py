@@ -21,7 +21,7 @@ HTBC = {"bounds": Bounds[Any](accuracy_s=0.1, least_s=0.001, most_s=1)}
 
 
 def peer(name: str, **more: Any) -> Peer:
-    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "room": "test", **more})
+    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "group_name": "test", **more})
 
 
 async def test_the_example_of_the_readme() -> None:
@@ -40,7 +40,7 @@ async def test_many_join_at_once_and_all_see_all() -> None:
     peers = [peer(name) for name in names]
     for one in peers:
         await one.__aenter__()
-    await peers[0].found()
+    await peers[0].bootstrap()
     await asyncio.gather(*(one.join(peers[0].address) for one in peers[1:]))
     await until(lambda: all(one.members == tuple(names) for one in peers))
     for one in peers:
@@ -66,7 +66,7 @@ async def test_a_turn_passes_over_what_is_being_closed(tmp_path: Path) -> None:
         a.node.end(link, "for the test")
         a._running._turn()
         a._running._turn()  # asyncio's TLS forgets its connection when it is closed twice
-        link.control.append(wire.framed(wire.PING))  # as a heartbeat that comes too late
+        link.control.append(wire.pack_frame(wire.PING))  # as a heartbeat that comes too late
         a._running._turn()
         await until(lambda: link.number not in a.node.links and len(b.node.greeted) == 1)
         await b.send(b"again")
@@ -76,7 +76,7 @@ async def test_a_turn_passes_over_what_is_being_closed(tmp_path: Path) -> None:
 
 async def test_views_come_in_order_with_the_messages() -> None:
     async with peer("a") as a:
-        await a.found()
+        await a.bootstrap()
         async with peer("b") as b:
             await b.join(a.address)
             await b.send(b"here")
@@ -94,7 +94,7 @@ async def test_views_come_in_order_with_the_messages() -> None:
 async def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
     store = tmp_path / "b.db"
     async with peer("a") as a:
-        await a.found()
+        await a.bootstrap()
         async with peer("b", store=store, acknowledge="explicit") as b:
             await b.join(a.address)
             lane = b.node.lane
@@ -113,7 +113,7 @@ async def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
             await b.send(b"from b again")
             first, second = await take(a, 2)
             assert (first.id, first.payload) == (sent, b"from b")
-            assert second.id == Id(sent.lane, sent.number + 1)
+            assert second.id == Id(sent.sender_id, sent.number + 1)
         await a.send(b"4")
         async with peer("b", store=store) as b:
             [four] = await take(b, 1)
@@ -123,10 +123,10 @@ async def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
 async def test_a_store_is_one_members_and_one_rooms(tmp_path: Path) -> None:
     store = tmp_path / "a.db"
     async with peer("a", store=store) as a:
-        await a.found()
+        await a.bootstrap()
         with pytest.raises(StoreError, match="another process has it open"):
             await peer("a", store=store).__aenter__()
-    others: list[dict[str, Any]] = [{"name": "b"}, {"room": "other"}, {"order": "reply"}]
+    others: list[dict[str, Any]] = [{"name": "b"}, {"group_name": "other"}, {"order": "reply"}]
     for wrong in others:
         with pytest.raises(StoreError, match=r"the store of 'a', or of another room"):
             await peer(**{"name": "a", "store": store, **wrong}).__aenter__()
@@ -134,13 +134,13 @@ async def test_a_store_is_one_members_and_one_rooms(tmp_path: Path) -> None:
 
 async def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
     async with peer("a") as a, peer("b") as b, peer("c") as c:
-        await a.found()
+        await a.bootstrap()
         await b.join(a.address)
         await c.join(b.address)
         await until(lambda: a.members == c.members == ("a", "b", "c"))
         await c.send(b"last words")
         assert (await take(a, 1))[0].payload == b"last words"
-        a.put_out("c", "a test")
+        a.evict("c", "a test")
         with pytest.raises(PeerError, match="put out of the group"):
             await take(c, 1)
         with pytest.raises(PeerError, match="put out"):
@@ -152,13 +152,13 @@ async def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
 
 
 async def test_a_minority_stops_where_the_group_was_made_so() -> None:
-    more = {"partition": "majority", "silence_s": 0.5, "heartbeat_s": 0.1}
+    more = {"partition": "majority", "failure_timeout_s": 0.5, "heartbeat_s": 0.1}
     async with joined(peer("a", **more), peer("b", **more), peer("c", **more)) as (a, b, c):
         await until(lambda: len(c.node.greeted) == 2 and c.members == ("a", "b", "c"))
         await until(lambda: a.members == b.members == ("a", "b", "c"))
         await a.close()
         await c.close()
-        await until(lambda: b.node.stopped)
+        await until(lambda: b.node.in_minority)
         with pytest.raises(PeerError, match="no majority"):
             await b.send(b"alone")
 
@@ -166,17 +166,17 @@ async def test_a_minority_stops_where_the_group_was_made_so() -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"room": "other"}, "its room= differs"),
+        ({"group_name": "other"}, "its group_name= differs"),
         ({"order": "reply"}, "its order= differs: '(reply' at b, 'causal' at a|causal' at a, 're)"),
         ({"order": "bss", "options": {"differences": True}}, "its order= differs"),
         ({"partition": "majority"}, "its partition= differs: 'm(ajority' at b|erge' at a), 'm"),
-        ({"check_all_seals": True}, "its check_all_seals= differs: '(True' at b|False' at a), '"),
+        ({"verify_all_signatures": True}, "its verify_all_signatures= differs: '(True' at b|False' at a), '"),
         ({"options": {"max_held": 9}}, "its options= differs in 'max_held', which [ab] "),
     ],
 )
 async def test_whoever_is_of_another_group_is_not_let_in(more: dict[str, Any], why: str) -> None:
     async with peer("a") as a, peer("b", **more) as b:
-        await a.found()
+        await a.bootstrap()
         with pytest.raises(PeerError, match=why):
             await b.join(a.address)
         assert a.members == ("a",)
@@ -184,12 +184,12 @@ async def test_whoever_is_of_another_group_is_not_let_in(more: dict[str, Any], w
 
 async def test_two_groups_of_one_room_do_not_mix() -> None:
     async with peer("a") as a, peer("b") as b:
-        await a.found()
-        await b.found()
+        await a.bootstrap()
+        await b.bootstrap()
         assert a.node.group_tag != b.node.group_tag
         b._running.call(a.address)
-        await until(lambda: a.node.refused.total() + b.node.refused.total() > 0)
-        assert "founded apart" in a.node.last_refusal + b.node.last_refusal
+        await until(lambda: a.node.rejected.total() + b.node.rejected.total() > 0)
+        assert "founded apart" in a.node.last_rejection + b.node.last_rejection
         assert a.members == ("a",)
 
 
@@ -202,13 +202,13 @@ async def test_one_with_certificates_and_one_without_say_so(
     tls = {"tls": Tls(tmp_path / "a.pem", tmp_path / "ca.pem"), "insecure": False}
     async with peer("a", **tls) as a, peer("b") as b:
         host, caller = (a, b) if by_certificates == "the called" else (b, a)
-        await host.found()
+        await host.bootstrap()
         with pytest.raises(PeerError, match="certificates") as raised:
             await caller.join(host.address, timeout_s=1000)
         assert "insecure" in str(raised.value)
-        await until(lambda: host.node.refused.total() > 0)
-        assert "TLS" in host.node.last_refusal
-        assert "certificates" in host.node.last_refusal
+        await until(lambda: host.node.rejected.total() > 0)
+        assert "TLS" in host.node.last_rejection
+        assert "certificates" in host.node.last_rejection
 
 
 async def test_nobody_there_is_said() -> None:
@@ -230,7 +230,7 @@ async def test_nobody_there_is_said() -> None:
         ({"order": "tv"}, "bounds"),
         ({"order": "matrix"}, "does not go over live links"),
         ({"acknowledge": "never"}, "acknowledge="),
-        ({"silence_s": 0.1}, "silence_s= must be above"),
+        ({"failure_timeout_s": 0.1}, "failure_timeout_s= must be above"),
         ({"no_such": 1}, "no argument 'no_such'"),
         ({"partition": "split"}, "partition="),
         ({"listen": "here"}, "HOST:PORT"),
@@ -239,17 +239,17 @@ async def test_nobody_there_is_said() -> None:
         ({"listen": "*:0"}, r"0\.0\.0\.0:PORT"),
         ({"address": "foo"}, "HOST:PORT, not 'foo'"),
         ({"status": 9464}, "HOST:PORT, not 9464"),
-        ({"put_out_s": -1}, r"put_out_s= is above 0, not -1"),
+        ({"evict_after_s": -1}, r"evict_after_s= is above 0, not -1"),
         ({"heartbeat_s": float("nan")}, "heartbeat_s= is a number of seconds, not nan"),
         ({"heartbeat_s": 0}, "heartbeat_s= is above 0"),
-        ({"gather_s": -1}, "gather_s= is 0 or more"),
-        ({"memory": 1.5}, r"memory= is a whole number, not 1\.5"),
-        ({"memory": "64MiB"}, "memory= is a whole number, not '64MiB'"),
-        ({"largest": 1 << 40}, "largest=.* batches have up to"),
-        ({"largest": 1 << 40, "options": {"max_packet": 1 << 42}}, "largest= is 62,914,560 at"),
+        ({"linger_s": -1}, "linger_s= is 0 or more"),
+        ({"max_memory_bytes": 1.5}, r"max_memory_bytes= is a whole number, not 1\.5"),
+        ({"max_memory_bytes": "64MiB"}, "max_memory_bytes= is a whole number, not '64MiB'"),
+        ({"max_message_bytes": 1 << 40}, "max_message_bytes=.* batches have up to"),
+        ({"max_message_bytes": 1 << 40, "options": {"max_packet": 1 << 42}}, "max_message_bytes= is 62,914,560 at"),
         ({"history": 10**12}, "history= is 1,000,000 at most"),
         ({"history": -1}, "history= is 0 or more, not -1"),
-        ({"check_all_seals": 1}, "check_all_seals= is True or False"),
+        ({"verify_all_signatures": 1}, "verify_all_signatures= is True or False"),
         ({"options": [1]}, "options= has a value for each name"),
         ({"options": {1: 1}}, "options= has a value for each name"),
         ({"tls": "keys", "insecure": False}, r"tls= is Tls\(certificate, authority\), not 'keys'"),
@@ -257,11 +257,11 @@ async def test_nobody_there_is_said() -> None:
         ({"insecure": 1}, "insecure= is True or False"),
         ({"store": ""}, "store= is a path, not ''"),
         ({"store": 7}, "store= is a path, not 7"),
-        ({"on_alarm": 7, "order": "htbc", "options": HTBC}, "on_alarm="),
+        ({"on_bound_violation": 7, "order": "htbc", "options": HTBC}, "on_bound_violation="),
         ({"order": "total"}, "needs a closed group: pass members="),
         ({"order": "htbc"}, r'options=\{"bounds": Bounds\('),
         ({"order": "matrix"}, r"examples/lossy_sockets\.py sends it over UDP"),
-        ({"memroy": 1}, r"no argument 'memroy'; did you mean memory=\?"),
+        ({"memroy": 1}, r"no argument 'memroy'; did you mean max_memory_bytes=\?"),
         ({"heartbeat": 1}, r"did you mean heartbeat_s=\?"),
         ({"lissten": "x"}, r"did you mean listen=\?"),
     ],
@@ -287,16 +287,16 @@ async def test_times_and_answers_that_cannot_be_are_refused() -> None:
         for timeout_s in ("1", float("nan"), -1, None):
             with pytest.raises(LocalError, match="timeout_s="):
                 await a.join("127.0.0.1:1", timeout_s=timeout_s)  # type: ignore[arg-type]
-        await a.found()
+        await a.bootstrap()
         with pytest.raises(LocalError, match="reply_to= names messages, not 3"):
             await a.send(b"x", reply_to=3)  # type: ignore[arg-type]
 
 
 async def test_messages_that_cannot_be_are_refused() -> None:
-    async with peer("a", largest=100) as a, peer("r", order="reply") as r:
-        await a.found()
-        await r.found()
-        for payload, why in (("text", "is bytes"), (bytes(101), "largest=100")):
+    async with peer("a", max_message_bytes=100) as a, peer("r", order="reply") as r:
+        await a.bootstrap()
+        await r.bootstrap()
+        for payload, why in (("text", "is bytes"), (bytes(101), "max_message_bytes=100")):
             with pytest.raises(LocalError, match=why):
                 await a.send(payload)  # type: ignore[arg-type]
         with pytest.raises(LocalError, match='order="reply" is for answers'):
@@ -324,7 +324,7 @@ async def test_ways_to_take_messages_may_change_in_the_middle_of_a_batch() -> No
 async def test_what_was_not_done_comes_again_and_nothing_else(tmp_path: Path, taken: int) -> None:
     store = tmp_path / "b.db"
     async with peer("a") as a:
-        await a.found()
+        await a.bootstrap()
         async with peer("b", store=store) as b:
             await b.join(a.address)
             for k in range(10):
@@ -349,7 +349,7 @@ async def test_an_application_that_is_behind_does_not_hold_up_the_others(
         for _ in range(40):
             for _ in range(100):
                 a.send_nowait(payload)
-            await a.room()
+            await a.drain()
             await take(c, 100)
         await until(lambda: not slow._running._reading)
         assert len(slow.node.active.delivered) < 4000
@@ -361,13 +361,13 @@ async def test_an_application_that_takes_nothing_does_not_find_the_others_silent
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
-    quick = {"heartbeat_s": 0.05, "silence_s": 0.3}
+    quick = {"heartbeat_s": 0.05, "failure_timeout_s": 0.3}
     async with joined(peer("a", **quick), peer("slow", **quick)) as (a, slow):
         [link] = slow.node.links
         for _ in range(40):
             for _ in range(100):
                 a.send_nowait(bytes(10_000))
-            await a.room()
+            await a.drain()
             await asyncio.sleep(0)
         await until(lambda: not slow._running._reading)
         await asyncio.sleep(0.6)
@@ -386,18 +386,18 @@ async def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
         await b.leave()
         assert [m.payload for m in await taking] == [b"before"]
         await b.leave()
-        for late in (b.send(b"x"), b.join(a.address), b.found(), b.room(), take(b, 1)):
+        for late in (b.send(b"x"), b.join(a.address), b.bootstrap(), b.drain(), take(b, 1)):
             with pytest.raises(PeerError, match=r"^b has left$"):
                 await late
-        for what in (lambda: b.send_nowait(b"x"), lambda: b.put_out("a")):
+        for what in (lambda: b.send_nowait(b"x"), lambda: b.evict("a")):
             with pytest.raises(PeerError, match=r"^b has left$"):
                 what()
-        assert (b.status().healthy, b.status().trouble) == (False, "it has left")
+        assert (b.status().is_healthy, b.status().unhealthy_reason) == (False, "it has left")
         assert [m.payload for m in await take(a, 1)] == [b"last words"]
         assert a.members == ("a",)
         await until(lambda: not b.node.links)
-        assert b.node.upkeep.dials(1 << 62) == []
-        assert (a.node.refused, b.node.refused) == ({}, {})
+        assert b.node.timers.dials(1 << 62) == []
+        assert (a.node.rejected, b.node.rejected) == ({}, {})
 
 
 @pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
@@ -420,7 +420,7 @@ async def test_what_somebody_says_behind_its_leave_nobody_takes(order: str) -> N
 async def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
     store = tmp_path / "b.db"
     async with peer("a") as a:
-        await a.found()
+        await a.bootstrap()
         async with peer("b", store=store) as b:
             await b.join(a.address)
             await a.send(b"not taken")
@@ -443,9 +443,9 @@ async def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
 
 async def test_a_peer_is_in_one_group_and_says_so(tmp_path: Path) -> None:
     async with peer("a") as a, peer("b", store=tmp_path / "b.db") as b:
-        await a.found()
+        await a.bootstrap()
         with pytest.raises(LocalError, match="a is in a group already"):
-            await a.found()
+            await a.bootstrap()
         for address in (a.address, "127.0.0.1:1"):
             with pytest.raises(LocalError, match="a is in a group already"):
                 await a.join(address)
@@ -454,8 +454,8 @@ async def test_a_peer_is_in_one_group_and_says_so(tmp_path: Path) -> None:
             await b.join(a.address)
     async with peer("b", store=tmp_path / "b.db") as b:
         await b.join("127.0.0.1:1")
-        await b.found()
-    for late in (b.found(), b.join(a.address), b.leave(), b.room(), b.kept(), b.send(b"x")):
+        await b.bootstrap()
+    for late in (b.bootstrap(), b.join(a.address), b.leave(), b.drain(), b.flush(), b.send(b"x")):
         with pytest.raises(PeerError, match="b has ended"):
             await late
 
@@ -470,18 +470,18 @@ async def test_a_peer_begins_once() -> None:
     with pytest.raises(LocalError, match="a has begun already"):
         await a.__aenter__()
     async with b:
-        await b.found()
+        await b.bootstrap()
 
 
 def test_a_peer_is_for_the_loop_in_which_it_began() -> None:
     async def begin() -> Peer:
         one = await peer("a").__aenter__()
-        await one.found()
+        await one.bootstrap()
         return one
 
     with asyncio.Runner() as first:
         a = first.run(begin())
-        for late in (lambda: a.send(b"x"), lambda: take(a, 1), a.kept, a.found, a.leave):
+        for late in (lambda: a.send(b"x"), lambda: take(a, 1), a.flush, a.bootstrap, a.leave):
             with pytest.raises(LocalError, match="a began in another event loop"):
                 run(late)
         with pytest.raises(LocalError, match="a began in another event loop"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antecede.live.events import Id, Message, Said, View
+from antecede.live.events import Id, Message, SentBatch, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from tests.live.loops import joined, take, until
@@ -16,13 +16,13 @@ from tests.live.memory_network import MS, MemoryNetwork
 
 
 def peer(name: str, **more: Any) -> Peer:
-    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "room": "again", **more})
+    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "group_name": "again", **more})
 
 
 def test_a_message_has_no_number_that_a_crash_may_change() -> None:
     named = {"lane", "number", "payload", "reply_to", "missing", "topics", "is_history"}
     assert set(Message._fields) == named
-    assert set(Said._fields) == named - {"number", "payload"} | {"first", "payloads"}
+    assert set(SentBatch._fields) == named - {"number", "payload"} | {"first", "payloads"}
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ async def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged:
             b.acknowledge(got[acknowledged - 1])
             b.acknowledge(got[0])  # an earlier one takes nothing back
             b.acknowledge(Message("x~00000000", 1, b"never here"))
-            assert b.status().waiting_for_application == 10 - acknowledged
+            assert b.status().pending_messages == 10 - acknowledged
         await a.send(b"last")
         async with peer("b", store=store, acknowledge="explicit") as b:
             again = await take(b, 11 - acknowledged)
@@ -92,7 +92,7 @@ async def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged:
 
 async def test_an_answer_that_waited_is_acknowledged_by_its_id(tmp_path: Path) -> None:
     store = tmp_path / "b.db"
-    more: dict[str, Any] = {"order": "reply", "relay_s": 60.0}
+    more: dict[str, Any] = {"order": "reply", "repair_delay_s": 60.0}
     async with joined(peer("a", **more), peer("c", **more)) as (a, c):
         async with peer("b", store=store, acknowledge="explicit", **more) as b:
             await b.join(a.address)
@@ -107,13 +107,13 @@ async def test_an_answer_that_waited_is_acknowledged_by_its_id(tmp_path: Path) -
         async with peer("b", store=store, acknowledge="explicit", **more) as b:
             again = await take(b, 1)
             assert [m.id for m in again] == [got[2].id]
-            assert b.status().waiting_for_application == 1
+            assert b.status().pending_messages == 1
 
 
 async def test_the_history_needs_no_acknowledgement(tmp_path: Path) -> None:
     store = tmp_path / "b.db"
     async with peer("a", history=5) as a:
-        await a.found()
+        await a.bootstrap()
         await a.send(b"old")
         async with peer("b", store=store, acknowledge="explicit", history=5) as b:
             await b.join(a.address)
@@ -122,11 +122,11 @@ async def test_the_history_needs_no_acknowledgement(tmp_path: Path) -> None:
             assert (old.payload, old.is_history) == (b"old", True)
             assert (new.payload, new.is_history) == (b"new", False)
             b.acknowledge(old)
-            assert b.status().waiting_for_application == 1
+            assert b.status().pending_messages == 1
         async with peer("b", store=store, acknowledge="explicit", history=5) as b:
             assert [m.payload for m in await take(b, 1)] == [b"new"]
             await asyncio.sleep(0.1)
-            assert b.status().waiting_for_application == 1
+            assert b.status().pending_messages == 1
 
 
 async def test_without_a_store_nothing_of_what_is_not_acknowledged_is_kept() -> None:
@@ -135,9 +135,9 @@ async def test_without_a_store_nothing_of_what_is_not_acknowledged_is_kept() -> 
             await a.send(b"%d" % k)
         got = await take(b, 30)
         b.acknowledge(got[9])
-        assert b.status().waiting_for_application == 20
+        assert b.status().pending_messages == 20
         b.acknowledge(got[29])
-        assert b.status().waiting_for_application == 0
+        assert b.status().pending_messages == 0
 
 
 @pytest.mark.parametrize("taken", [False, True])
@@ -146,7 +146,7 @@ async def test_members_at_the_start_have_what_views_do_not_say_again(
 ) -> None:
     store = tmp_path / "b.db"
     async with peer("a") as a:
-        await a.found()
+        await a.bootstrap()
         async with peer("b", store=store) as b:
             await b.join(a.address)
             async with peer("c") as c, peer("d") as d:

@@ -16,7 +16,7 @@ import pytest
 from antecede.errors import PeerError
 from antecede.live import Message, Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.status import as_text
+from antecede.live.status import format_status
 from tests.live.loops import run, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 
@@ -84,12 +84,12 @@ def test_an_old_copy_is_told_and_ends(others: str, talks: str, order: str) -> No
         if talks == "afterwards":
             network.say("b", b"another two")
     later(network, 6)
-    assert "old copy" in network.status("b").trouble
-    assert not network.status("b").healthy
+    assert "old copy" in network.status("b").unhealthy_reason
+    assert not network.status("b").is_healthy
     assert network.say("b", b"three") is None
     for name in names:
         assert payloads(network, name) == [b"one", b"two"]
-        assert network.status(name).healthy
+        assert network.status(name).is_healthy
 
 
 @pytest.mark.few(1)
@@ -108,26 +108,26 @@ def test_an_old_copy_ends_that_has_deceived_others_before(certain: str) -> None:
     network.start(certain)
     network.say("b", b"another three")
     later(network, 20)
-    assert "old copy" in network.status("b").trouble
+    assert "old copy" in network.status("b").unhealthy_reason
 
 
 def test_a_member_that_all_reject_is_unhealthy_and_says_why() -> None:
     network = group("ab")
     store = network.hosts["b"].store
     network.crash("b")
-    assert network.status("a").healthy
+    assert network.status("a").is_healthy
     network.add("b", Settings(partition="majority"), durable=True)
     network.start("b", "a")
     later(network, 5)
-    assert not network.status("a").healthy
-    assert "rejected by b: b is of another group" in network.status("a").trouble
-    assert "rejected by b: b is of another group" in as_text(network.status("a"))
+    assert not network.status("a").is_healthy
+    assert "rejected by b: b is of another group" in network.status("a").unhealthy_reason
+    assert "rejected by b: b is of another group" in format_status(network.status("a"))
     assert network.say("a", b"kept for b") is not None
     network.crash("b")
     network.add("b", Settings(), durable=True).store = store
     network.start("b")
     later(network, 10)
-    assert network.status("a").healthy
+    assert network.status("a").is_healthy
     assert not network.status("a").rejected_by
 
 
@@ -137,7 +137,7 @@ def test_a_member_that_some_reject_is_healthy() -> None:
     network.add("b", Settings(), durable=True)
     network.start("b")
     later(network, 5)
-    assert network.status("a").healthy
+    assert network.status("a").is_healthy
     assert list(network.status("a").rejected_by) == ["b"]
 
 
@@ -149,12 +149,12 @@ def test_members_of_two_groups_of_one_name_dial_ever_less_often(durable: bool) -
     network.add("b", Settings(), durable=durable)
     network.start("b")  # founds a group of its own
     later(network, 20)
-    first = sum(network.status("a").refused.values())
+    first = sum(network.status("a").rejected.values())
     later(network, 300)
-    last = sum(network.status("a").refused.values())
+    last = sum(network.status("a").rejected.values())
     assert 1 <= first <= 6
     assert last - first <= 5
-    assert "founded apart" in network.status("a").last_refusal
+    assert "founded apart" in network.status("a").last_rejection
 
 
 def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
@@ -209,7 +209,7 @@ async def test_a_peer_on_an_old_copy_ends_and_says_so(tmp_path: Path) -> None:
             return error.code
 
     async with peer("alice") as alice:
-        await alice.found()
+        await alice.bootstrap()
         alice_at = int(alice.address.rpartition(":")[2])
         async with peer("bob") as bob:
             await bob.join(alice.address)
@@ -241,13 +241,13 @@ async def test_a_rejection_is_logged_once(tmp_path: Path, caplog: pytest.LogCapt
         return Peer(name, insecure=True, listen=f"127.0.0.1:{port}", **more)
 
     async with peer("alice", store=tmp_path / "alice.db") as alice:
-        await alice.found()
+        await alice.bootstrap()
         async with peer("bob", store=tmp_path / "bob.db") as bob:
             await bob.join(alice.address)
             port = int(bob.address.rpartition(":")[2])
         async with peer("bob", port) as bob:
-            await bob.found()
-            await until(lambda: sum(alice.status().refused.values()) >= 3)
+            await bob.bootstrap()
+            await until(lambda: sum(alice.status().rejected.values()) >= 3)
     said = [one.getMessage() for one in caplog.records if "founded apart" in one.getMessage()]
     assert len([one for one in said if one.startswith("alice")]) == 1, said
 
@@ -259,17 +259,17 @@ def test_an_evicted_member_learns_by_whom_and_why(tmp_path: Path, away: bool) ->
             return Peer(name, insecure=True, listen="127.0.0.1:0", **more)
 
         async with peer("alice") as alice:
-            await alice.found()
+            await alice.bootstrap()
             async with peer("bob", store=tmp_path / "bob.db") as bob:
                 await bob.join(alice.address)
                 await until(lambda: alice.members == ("alice", "bob"))
                 if not away:
-                    alice.put_out("bob", "sold the laptop")
+                    alice.evict("bob", "sold the laptop")
                     with pytest.raises(PeerError, match="by alice: sold the laptop"):
                         await take(bob, 1)
                     return
             await until(lambda: alice.status().others == "1 away")
-            alice.put_out("bob", "sold the laptop")
+            alice.evict("bob", "sold the laptop")
             async with peer("bob", store=tmp_path / "bob.db") as bob:
                 with pytest.raises(PeerError, match="by alice: sold the laptop"):
                     await take(bob, 1)

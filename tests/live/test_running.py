@@ -97,12 +97,12 @@ def end(running: list[subprocess.Popen[str]]) -> None:
 def test_the_pages_agree_with_the_code() -> None:
     settings = Settings()
     assert f"`heartbeat_s`, {settings.heartbeat_ns / 1e9:g} s" in PAGE
-    assert f"`silence_s` ({settings.silence_ns / 1e9:g} s" in PAGE
-    assert f"`relay_s`, {settings.relay_ns / 1e9:g} s" in PAGE
-    assert f"`memory` ({settings.memory >> 20} MiB)" in PAGE
-    assert f"`disk` ({settings.disk >> 30} GiB)" in PAGE
-    assert f"up to {settings.largest >> 20} MiB (`largest=`)" in FIRST
-    assert settings.put_out_ns is None
+    assert f"`failure_timeout_s` ({settings.failure_timeout_ns / 1e9:g} s" in PAGE
+    assert f"`repair_delay_s`, {settings.repair_delay_ns / 1e9:g} s" in PAGE
+    assert f"`memory` ({settings.max_memory_bytes >> 20} MiB)" in PAGE
+    assert f"`disk` ({settings.max_disk_bytes >> 30} GiB)" in PAGE
+    assert f"up to {settings.max_message_bytes >> 20} MiB (`max_message_bytes=`)" in FIRST
+    assert settings.evict_after_ns is None
     said = re.search(r"^Events: (.*)\.$", PAGE, re.MULTILINE)
     assert said is not None
     assert set(re.findall(r"`(\w+)`", said[1])) == set(EVENTS)
@@ -119,7 +119,7 @@ async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: 
         return Peer(name, listen="127.0.0.1:0", tls=tls)
 
     async with member("alice") as alice, member("bob") as bob, member("carol") as carol:
-        await bob.found()
+        await bob.bootstrap()
         await alice.join(bob.address)
         for peer in (bob, carol):  # two days later; the links that stand go on
             peer.node.seals._clock = lambda: time.time() + 2 * 86400  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: 
             assert message.payload == b"to alice"
             break
         await carol.join(bob.address, timeout_s=10)
-        assert "a certificate that holds from" in carol.node.last_refusal
+        assert "a certificate that holds from" in carol.node.last_rejection
         await bob.send(b"to carol")
         async for message in carol:
             assert message.payload == b"to carol"
@@ -143,8 +143,8 @@ def exported() -> dict[str, set[str]]:
     """Return the samples that a peer shows, with their labels."""
     network = held_up()
     node = network.node("c")
-    status = status_of(node, network.now, certificate_left_s=5.0)
-    status = dataclasses.replace(status, refused={"certificate": 1})
+    status = status_of(node, network.now, certificate_expires_in_s=5.0)
+    status = dataclasses.replace(status, rejected={"certificate": 1})
     assert isinstance(status.members[0], MemberStatus)
     return {
         sample.name: set(sample.labels)
@@ -268,9 +268,9 @@ async def test_a_service_that_is_out_says_so_by_its_exit_code(services: Any, fol
     line_with(alice, "connected")
     config = tomllib.loads((folder / "bob.toml").read_text())
     tls = Tls(folder / "keys/carol.pem", folder / "keys/ca.pem")
-    async with Peer("carol", room="design", listen="127.0.0.1:0", tls=tls) as carol:
+    async with Peer("carol", group_name="design", listen="127.0.0.1:0", tls=tls) as carol:
         await carol.join(config["peer"]["listen"])
-        carol.put_out("alice", "a test")
+        carol.evict("alice", "a test")
         await asyncio.to_thread(alice.wait, 30)
     assert alice.returncode == 3
     assert services("alice").wait(30) == 3, "and a restart does not mend it"

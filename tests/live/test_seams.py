@@ -13,7 +13,7 @@ import pytest
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError
 from antecede.live import greeting, wire
-from antecede.live.charges import PUT_OUT, WHILE_NS, Charges
+from antecede.live.charges import PUT_OUT, WHILE_NS, EvictionVotes
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
@@ -31,7 +31,7 @@ def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(
         network.add(name, Settings(), durable=True)
     network.meet("abc")
     network.run(2 * NS)
-    let_in, turn, killed = greeting.Greeting._let_in, network.turn, list[str]()
+    let_in, turn, killed = greeting.Handshake._let_in, network.turn, list[str]()
 
     def watched(self: Any, link: Any, hello: Any) -> None:
         let_in(self, link, hello)
@@ -52,7 +52,7 @@ def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(
             network.say("a", b"x")
             network.at(MS, talk)
 
-    monkeypatch.setattr(greeting.Greeting, "_let_in", watched)
+    monkeypatch.setattr(greeting.Handshake, "_let_in", watched)
     monkeypatch.setattr(network, "turn", crash)
     network.at(0, talk)
     network.at(20 * MS, partial(network.start, "n", "a"))
@@ -65,13 +65,13 @@ def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(
     assert len({tuple(sorted(node.active.lanes.frontier().items())) for node in nodes if node}) == 1
 
 
-@pytest.mark.parametrize("put_out_ns", [None, 3 * NS])
-def test_who_left_behind_what_nobody_has_is_not_waited_for(put_out_ns: int | None) -> None:
+@pytest.mark.parametrize("evict_after_ns", [None, 3 * NS])
+def test_who_left_behind_what_nobody_has_is_not_waited_for(evict_after_ns: int | None) -> None:
     network = MemoryNetwork(1)
     bounds: Bounds[str] = Bounds(accuracy_ns=5 * MS, least_ns=MS, most_ns=150 * MS)
     for name, topics in (("a", "x"), ("c", "x"), ("d", "x"), ("n", "xy")):
         settings = Settings(
-            order="tv", options={"bounds": bounds}, topics=tuple(topics), put_out_ns=put_out_ns
+            order="tv", options={"bounds": bounds}, topics=tuple(topics), evict_after_ns=evict_after_ns
         )
         host = network.add(name, settings)
         host.clock, host.clock_error_ns = lambda now: 1000 * NS + now, MS
@@ -100,11 +100,11 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(put_out_ns: int | Non
 @pytest.mark.slow
 async def test_to_send_much_in_a_row_puts_nobody_out() -> None:
     peers = [
-        Peer(name, room="x", insecure=True, listen="127.0.0.1:0", memory=8 << 20) for name in "abc"
+        Peer(name, group_name="x", insecure=True, listen="127.0.0.1:0", max_memory_bytes=8 << 20) for name in "abc"
     ]
     for one in peers:
         await one.__aenter__()
-    await peers[0].found()
+    await peers[0].bootstrap()
     for one in peers[1:]:
         await one.join(peers[0].address)
     readers = [asyncio.create_task(_read(one)) for one in peers[1:]]
@@ -134,7 +134,7 @@ async def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
         write(store, *given)
 
     monkeypatch.setattr(Store, "write", written)
-    given: Any = {"room": "x", "insecure": True, "listen": "127.0.0.1:0"}
+    given: Any = {"group_name": "x", "insecure": True, "listen": "127.0.0.1:0"}
     async with joined(
         Peer("a", store=tmp_path / "a", **given), Peer("b", store=tmp_path / "b", **given)
     ) as (a, b):
@@ -143,13 +143,13 @@ async def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
         b.send_nowait(b"first")
         await asyncio.sleep(0.05)
         sending = asyncio.create_task(b.send(b"second"))
-        a.put_out("b")
+        a.evict("b")
         with pytest.raises(PeerError):
             await asyncio.wait_for(sending, 5)
 
 
 def test_a_word_against_one_counts_once_it_has_stood_for_a_while() -> None:
-    charges = Charges("a")
+    charges = EvictionVotes("a")
     lanes = [f"{name}~00000000" for name in "abc"]
     charges.bring(PUT_OUT, "b", "words")
     assert not charges.verdict(lanes, lanes[1:], 0)
@@ -167,13 +167,13 @@ async def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, what: heard.append(what))
     bounds: Bounds[str] = Bounds(accuracy_s=0.001, least_ns=0, most_ns=NS)
     options = {"bounds": bounds, "delivery": "bound"}
-    more: Any = {"room": "x", "insecure": True, "order": "linear", "options": options}
-    async with Peer("a", on_alarm=raises, clock_error_s=0.5, **more) as a:
-        await a.found()
-        before = a.node.upkeep._ticked_ns
+    more: Any = {"group_name": "x", "insecure": True, "order": "linear", "options": options}
+    async with Peer("a", on_bound_violation=raises, clock_error_s=0.5, **more) as a:
+        await a.bootstrap()
+        before = a.node.timers._ticked_ns
         await asyncio.sleep(1)
         assert heard
-        assert a.node.upkeep._ticked_ns != before
+        assert a.node.timers._ticked_ns != before
 
 
 def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
@@ -185,21 +185,21 @@ def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
     liar = network.node("m")
     for link in liar.greeted.values():
         place = liar.place("x~00000000")
-        link.control.append(wire.pack_rows(wire.HAVE, [(place, 5)]))
-        link.control.append(wire.pack_rows(wire.GONE, [(place, 1_000_000)]))
+        link.control.append(wire.pack_rows(wire.ACK, [(place, 5)]))
+        link.control.append(wire.pack_rows(wire.TRUNCATED, [(place, 1_000_000)]))
     network.turn("m")
     network.run(network.now + 10 * NS)
     assert not any(host.node.out for host in network.hosts.values() if host.node is not None)
 
 
 @pytest.mark.parametrize(
-    "given", [{"options": {"max_packet": 4096}}, {"largest": 1 << 26}, {"largest": 1 << 40}]
+    "given", [{"options": {"max_packet": 4096}}, {"max_message_bytes": 1 << 26}, {"max_message_bytes": 1 << 40}]
 )
 def test_a_batch_fits_into_what_the_order_takes(given: dict[str, Any]) -> None:
     # Else what was said would be gone when it is put together, and nobody would be told.
-    with pytest.raises(LocalError, match=r"largest=\d+: batches have up to"):
+    with pytest.raises(LocalError, match=r"max_message_bytes=\d+: batches have up to"):
         Settings(**given)
-    Settings(largest=1000, options={"max_packet": 2 << 20})
+    Settings(max_message_bytes=1000, options={"max_packet": 2 << 20})
 
 
 def test_a_link_that_is_owed_another_lane_alone_is_served() -> None:

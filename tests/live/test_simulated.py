@@ -14,7 +14,7 @@ from antecede.core.clocks.lanes import unit
 from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.vector.idr import Idr
 from antecede.errors import AntecedeError
-from antecede.live.lanes import Lanes
+from antecede.live.lanes import SenderLogs
 from antecede.live.links import Link
 from antecede.live.node import Node
 from antecede.live.ordering import Row as StoredRow
@@ -31,7 +31,7 @@ def plan_of(seed: int) -> Plan:
     """Return a run that differs from the others in all that matters."""
     draw = random.Random(seed)
     durable = draw.random() < 0.5
-    settings = {} if durable else {"put_out_ns": 3 * NS}
+    settings = {} if durable else {"evict_after_ns": 3 * NS}
     return Plan(
         seed,
         members=draw.randrange(2, 6),
@@ -64,7 +64,7 @@ def test_a_run_follows_from_its_seed() -> None:
 
 
 def _same_sender(one: Row, other: Row) -> bool:
-    return one[0] == other[0] == DELIVER and one[1].lane == other[1].lane
+    return one[0] == other[0] == DELIVER and one[1].sender_id == other[1].sender_id
 
 
 @pytest.mark.parametrize("kind", ["early", "lost", "twice"])
@@ -121,7 +121,7 @@ def _tell_early(self: Node, lane: str) -> int:
     return self.ordering.lanes.newest(lane) if self.ordering is not None else 0
 
 
-def _forget_nothing_twice(self: Lanes, name: str, number: int, batch: Any) -> bool:
+def _forget_nothing_twice(self: SenderLogs, name: str, number: int, batch: Any) -> bool:
     """As `Lanes.take`, for one who loses a batch and goes on."""
     lane = self.by_name.get(name)
     if lane is not None and number == lane.newest + 1 and not number % 9:
@@ -133,13 +133,13 @@ def _forget_nothing_twice(self: Lanes, name: str, number: int, batch: Any) -> bo
     return TAKE(self, name, number, batch)
 
 
-WRITE, TAKE = MemoryStore.write, Lanes.take
+WRITE, TAKE = MemoryStore.write, SenderLogs.take
 BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "causes are not looked at": (Idr, "receive", _deliver_at_once),
     "what is asked for is not handed on": (Node, "wanted", _hand_on_nothing),
     "the store loses rows": (MemoryStore, "write", _lose_rows),
     "others are told before the store has written": (Node, "safe_number", _tell_early),
-    "a batch is lost": (Lanes, "take", _forget_nothing_twice),
+    "a batch is lost": (SenderLogs, "take", _forget_nothing_twice),
 }
 
 
@@ -174,7 +174,7 @@ def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
     network.run(network.now + hour + 3 * NS)
     for name, host in run.network.hosts.items():
         assert {lane: one.number for lane, one in _node(host).greeted.items()} == links[name]
-        assert not _node(host).refused
+        assert not _node(host).rejected
     run.say("a")
     run.network.run(run.network.now + NS)
     run.judge()

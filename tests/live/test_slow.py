@@ -11,7 +11,7 @@ from antecede.live.events import member_of
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.settings import HierarchySettings
 from antecede.live.hierarchy.super_peer import SuperNode
-from antecede.live.laggards import Behind, Laggards
+from antecede.live.laggards import Behind, SlowMembers
 from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MemoryNetwork
 
@@ -21,8 +21,8 @@ def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
     network = MemoryNetwork(1)
     for name in "abc":
         more: dict[str, Any] = {
-            "memory": 100_000,
-            "silence_ns": 60 * NS,
+            "max_memory_bytes": 100_000,
+            "failure_timeout_ns": 60 * NS,
             "evict_slow_after_ns": 2 * NS,
         }
         network.add(name, Settings(**more))
@@ -49,7 +49,7 @@ def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
     names = "abcdefgh"
     network = MemoryNetwork(2)
     for name in names:
-        network.add(name, Settings(memory=30_000))
+        network.add(name, Settings(max_memory_bytes=30_000))
     network.start("a")
     for name in names[1:]:
         network.start(name, join="a")
@@ -70,7 +70,7 @@ def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
 
 
 def judged(*looks: tuple[int, dict[str, Behind]]) -> list[str | None]:
-    laggards = Laggards()
+    laggards = SlowMembers()
     return [laggards.judge(kept, 100, 100, behind) for kept, behind in looks]
 
 
@@ -93,7 +93,7 @@ def test_who_lacks_little_or_nothing_stays_though_it_says_nothing() -> None:
 
 
 def test_looks_before_it_was_well_again_do_not_count() -> None:
-    laggards, still = Laggards(), {"a": Behind(110, 5)}
+    laggards, still = SlowMembers(), {"a": Behind(110, 5)}
     for _ in range(4):
         assert laggards.judge(150, 100, 100, still) is None
         assert laggards.judge(150, 100, 100, still) is None
@@ -106,8 +106,8 @@ def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> 
     for name in ("s1", "i1", "i2", "i3"):
         kind, role = kinds[name[0]]
         memory = 60_000 if role == "super" else 1 << 20
-        more: dict[str, Any] = {"silence_ns": 60 * NS, "evict_slow_after_ns": 2 * NS}
-        settings = HierarchySettings(role=role, memory=memory, **more)
+        more: dict[str, Any] = {"failure_timeout_ns": 60 * NS, "evict_slow_after_ns": 2 * NS}
+        settings = HierarchySettings(role=role, max_memory_bytes=memory, **more)
         network.add(name, settings, kind=kind)
     network.start("s1")
     for name in ("i1", "i2", "i3"):

@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_said() -> None:
 def test_the_past_of_a_message_is_itself_and_what_it_answers() -> None:
     a = Id("a~00000000", 1)
     answer = Message("b~00000000", 4, b"yes", (a,))
-    assert answer.past == Past(("b~00000000:4",), ("a~00000000:1",))
+    assert answer.causal_context == Past(("b~00000000:4",), ("a~00000000:1",))
 
 
 def peer(name: str, **more: Any) -> Peer:
@@ -84,22 +84,22 @@ async def taken(one: Peer, count: int) -> list[Message]:
 async def test_the_past_of_a_peer_is_what_was_handed_over_since_it_last_spoke() -> None:
     async with into_kafka.group("a", "b", "c") as peers:
         a, b, c = (peers[name] for name in "abc")
-        assert c.past() == Past()
+        assert c.causal_context() == Past()
         for k in range(5):
             a.send_nowait(b"%d" % k)
         first = (await taken(c, 2))[-1]
-        assert c.past() == Past((first.id.token,)), "not what is here and was not handed over"
+        assert c.causal_context() == Past((first.id.token,)), "not what is here and was not handed over"
         await taken(c, 3)
-        assert c.past() == Past((Id(first.lane, 5).token,))
+        assert c.causal_context() == Past((Id(first.sender_id, 5).token,))
         said = await b.send(b"b")
         await taken(c, 1)
-        assert set(c.past().frontier) == {Id(first.lane, 5).token, said.token}
+        assert set(c.causal_context().frontier) == {Id(first.sender_id, 5).token, said.token}
         mine = await c.send(b"c")
-        assert c.past().frontier[0] == mine.token
+        assert c.causal_context().frontier[0] == mine.token
         await a.send(b"more")
         [more] = await taken(c, 1)
-        assert set(c.past().frontier) >= {mine.token, more.id.token}
-        assert Id(first.lane, 5).token not in c.past().frontier
+        assert set(c.causal_context().frontier) >= {mine.token, more.id.token}
+        assert Id(first.sender_id, 5).token not in c.causal_context().frontier
 
 
 async def test_taken_as_batches_it_is_handed_over_too() -> None:
@@ -107,19 +107,19 @@ async def test_taken_as_batches_it_is_handed_over_too() -> None:
         a, b = peers["a"], peers["b"]
         sent = [a.send_nowait(b"%d" % k) for k in range(3)]
         async for said in b.batches():
-            newest = Id(said.lane, said.first + len(said.payloads) - 1)
-            assert b.past() == Past((newest.token,))
+            newest = Id(said.sender_id, said.first + len(said.payloads) - 1)
+            assert b.causal_context() == Past((newest.token,))
             if newest == sent[-1]:
                 break
 
 
 async def test_where_a_message_stands_for_nothing_before_it_there_is_no_past_of_a_peer() -> None:
     async with peer("a", order="reply") as a, peer("b") as b:
-        await a.found()
+        await a.bootstrap()
         with pytest.raises(LocalError, match="take the `past` of the messages"):
-            a.past()
+            a.causal_context()
         with pytest.raises(LocalError, match="in no group yet"):
-            b.past()
+            b.causal_context()
 
 
 # -- end to end ------------------------------------------------------------------------------------

@@ -22,17 +22,17 @@ from antecede.live.settings import NS, Settings
 from antecede.live.status import (
     MemberStatus,
     _member_table,
-    as_plain,
-    as_text,
-    from_plain,
+    format_status,
+    status_from_json,
     status_of,
+    status_to_json,
 )
 from tests.live.loops import until
 from tests.live.memory_network import MS, MemoryNetwork
 
 
 def peer(name: str, **more: Any) -> Peer:
-    return Peer(name, listen="127.0.0.1:0", insecure=True, room='the "room"', **more)
+    return Peer(name, listen="127.0.0.1:0", insecure=True, group_name='the "room"', **more)
 
 
 async def fetched(address: str, path: str, **more: Any) -> tuple[int, str]:
@@ -53,7 +53,7 @@ def held_up() -> MemoryNetwork:
     """A group in which c has what b answered, and not what a said before that."""
     network = MemoryNetwork(1)
     for name in "abc":
-        network.add(name, Settings(room="r", relay_ns=5 * NS))
+        network.add(name, Settings(group_name="r", repair_delay_ns=5 * NS))
     network.start("a")
     network.start("b", join="a")
     network.start("c", join="a")
@@ -104,8 +104,8 @@ def test_what_is_held_and_why_and_since_when() -> None:
     assert 0.5 <= held.held_s <= 1.1
     assert {one.name: one.state for one in status.members} == {"a": "live", "b": "live"}
     [from_a] = [one for one in status_of(first, network.now).members if one.name == "c"]
-    assert from_a.lacks == 2, "its own batch, and b's, which c cannot acknowledge to it"
-    text = as_text(status)
+    assert from_a.lag == 2, "its own batch, and b's, which c cannot acknowledge to it"
+    text = format_status(status)
     assert "1 held" in text
     assert f"{held.id}  for 0.9 s, waits for {held.waits_for[0]}" in text
     network.heal()
@@ -120,24 +120,24 @@ def test_who_is_away_is_said() -> None:
     node = network.node("c")
     status = status_of(node, network.now)
     [a, b] = status.members
-    assert (a.state, a.silent_s, b.state) == ("away", None, "live")
+    assert (a.state, a.last_heard_s_ago, b.state) == ("away", None, "live")
     assert b.round_trip_s is not None
     assert 2 * MS <= b.round_trip_s * NS <= 200 * MS
-    assert "1 live, 1 away" in as_text(status)
+    assert "1 live, 1 away" in format_status(status)
 
 
 def test_a_status_comes_back_from_json() -> None:
     network = held_up()
     node = network.node("c")
     status = status_of(node, network.now)
-    assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
+    assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
 
 
 def test_words_of_others_reach_no_terminal_as_they_are() -> None:
     network = held_up()
     node = network.node("c")
-    node.last_refusal, node.refused["x"] = "\x1b[2Jgone\r\n", 1
-    assert "\x1b" not in as_text(status_of(node, network.now))
+    node.last_rejection, node.rejected["x"] = "\x1b[2Jgone\r\n", 1
+    assert "\x1b" not in format_status(status_of(node, network.now))
 
 
 # -- what is served --------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
     async with peer("a", status="127.0.0.1:0") as a, peer("b") as b:
         code, text = await fetched(a.status_address, "/healthz")
         assert (code, text) == (503, "in no group yet\n")
-        await a.found()
+        await a.bootstrap()
         await b.join(a.address)
         for _ in range(3):
             await b.send(b"x")
@@ -161,11 +161,11 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
             taken += 1
             if taken == 3:
                 break
-        assert a.status().waiting_for_application == 1, "the last one, until the next is asked"
+        assert a.status().pending_messages == 1, "the last one, until the next is asked"
         metrics = samples((await fetched(a.status_address, "/metrics"))[1])
         assert metrics["antecede_live_delivered_messages_total"] == 3
         assert metrics["antecede_live_up"] == 1
-        assert metrics["antecede_live_lacking_batches"] == 0
+        assert metrics["antecede_live_lag_batches"] == 0
         assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
         assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
         assert "a in room 'the \"room\"', order causal" in capsys.readouterr().out
@@ -187,7 +187,7 @@ def samples(text: str) -> dict[str, float]:
         for sample in family.samples:
             if sample.name.endswith("_created"):
                 continue
-            assert sample.labels["room"] == 'the "room"'
+            assert sample.labels["group_name"] == 'the "room"'
             found[sample.name] = found.get(sample.name, 0) + sample.value
     return found
 
@@ -218,7 +218,7 @@ async def test_what_is_none_of_it_is_refused() -> None:
 )
 async def test_a_page_of_others_gets_nothing_by_a_name_of_its_own(host: str, code: int) -> None:
     async with peer("a", status="127.0.0.1:0") as a:
-        await a.found()
+        await a.bootstrap()
         for path in ("/status", "/metrics", "/healthz"):
             got, text = await fetched(a.status_address, path, headers={"host": host})
             assert got == code
@@ -260,7 +260,7 @@ async def test_requests_that_are_none_or_slow_get_an_answer_and_no_more(
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: "])
 async def test_many_who_say_nothing_keep_nobody_out(sent: bytes) -> None:
     async with peer("a", status="127.0.0.1:0") as a:
-        await a.found()
+        await a.bootstrap()
         host, _, port = a.status_address.rpartition(":")
         idle = []
         for _ in range(500):

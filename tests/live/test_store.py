@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import StoreError
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.ordering import Row
 from antecede.live.peer import Peer
 from antecede.live.store import Store
@@ -27,8 +27,8 @@ KILLS = 10
 GROUP = b"group"
 
 
-def batch(number: int) -> Sealed:
-    return Sealed(b"seal %d" % number, b"%d " % number * 40)
+def batch(number: int) -> SignedBatch:
+    return SignedBatch(b"seal %d" % number, b"%d " % number * 40)
 
 
 def opened(path: Path) -> Store:
@@ -273,7 +273,7 @@ def test_a_full_disk_is_said_and_nothing_is_acknowledged_falsely(path: Path) -> 
     async def work() -> None:
         nonlocal acknowledged
         async with asyncio.timeout(30), Peer("a", insecure=True, store=path) as peer:
-            await peer.found()
+            await peer.bootstrap()
             store = peer._running._store
             assert store is not None
             pages = store._db.execute("PRAGMA page_count").fetchone()[0]
@@ -312,7 +312,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     def fill() -> None:
         nonlocal written
         while True:
-            store.write([Row(LANE, written + 1, Sealed(b"", bytes(10_000)))], 0)
+            store.write([Row(LANE, written + 1, SignedBatch(b"", bytes(10_000)))], 0)
             written += 1
 
     with pytest.raises(StoreError, match="disk"):

@@ -13,25 +13,25 @@ from antecede.errors import DecodeError, LocalError
 from antecede.live import timekeeping
 from antecede.live.heads import Head
 from antecede.live.settings import NS
-from antecede.live.timekeeping import Alarm, Delays, Timekeeping, proposed_bounds
+from antecede.live.timekeeping import BoundViolation, ClockMonitor, Delays, propose_bounds
 
 MS = 10**6
 BOUNDS: Bounds[str] = Bounds(accuracy_ns=10 * MS, least_ns=5 * MS, most_ns=100 * MS)
 LANE = "b~00000000"
 
 
-def keeping(error_ns: int | None = 10 * MS, bounds: Bounds[str] | None = BOUNDS) -> Timekeeping:
-    made = Timekeeping("a", bounds)
+def keeping(error_ns: int | None = 10 * MS, bounds: Bounds[str] | None = BOUNDS) -> ClockMonitor:
+    made = ClockMonitor("a", bounds)
     made.shows(1000 * NS, 0)
     made.system_says(error_ns, "a test")
     return made
 
 
-def alarms(made: Timekeeping, now: int = 0) -> list[Alarm]:
+def alarms(made: ClockMonitor, now: int = 0) -> list[BoundViolation]:
     return list(made.take_alarms(now))
 
 
-def took(made: Timekeeping, ns: int, accuracy_ns: int | None = 10 * MS, number: int = 2) -> None:
+def took(made: ClockMonitor, ns: int, accuracy_ns: int | None = 10 * MS, number: int = 2) -> None:
     assert made.reading is not None
     head = Head(accuracy_ns, made.reading - ns, (), 0)
     made.received(LANE, number, head, direct=True)
@@ -166,7 +166,7 @@ def test_readings_never_fall(steps: list[tuple[int, int]]) -> None:
 
 
 def test_after_a_restart_it_goes_on_from_the_last_reading() -> None:
-    made = Timekeeping("a", BOUNDS)
+    made = ClockMonitor("a", BOUNDS)
     made.resume(1000 * NS, 7)
     assert made.shows(400 * NS, 7 + 2 * MS) == 1000 * NS + MS
     assert [one.kind for one in alarms(made)] == ["set_back"]
@@ -187,7 +187,7 @@ def test_the_true_least_and_largest_delays_are_within_what_is_told(seed: int) ->
     assert found.batches == len(delays)
     assert found.least_ns[0] <= min(delays) <= found.least_ns[1]
     assert found.most_ns[0] <= max(delays) <= found.most_ns[1]
-    bounds = proposed_bounds(made.delays, 0.008)
+    bounds = propose_bounds(made.delays, 0.008)
     assert bounds.least_ns <= min(delays) <= max(delays) <= bounds.most_ns
 
 
@@ -213,9 +213,9 @@ def test_delays_are_remembered() -> None:
 
 def test_bounds_are_proposed_from_all_channels() -> None:
     one, other = Delays(3, (4, 6), (10, 12)), Delays(9, (2, 9), (20, 30))
-    bounds = proposed_bounds([one, other], 0.001, margin=3)
+    bounds = propose_bounds([one, other], 0.001, margin=3)
     assert (bounds.least_ns, bounds.most_ns, bounds.accuracy_ns) == (2, 90, MS)
     with pytest.raises(LocalError, match="no delays"):
-        proposed_bounds([timekeeping.NONE], 0.001)
+        propose_bounds([timekeeping.NONE], 0.001)
     with pytest.raises(LocalError, match="margin"):
-        proposed_bounds([one], 0.001, margin=0.5)
+        propose_bounds([one], 0.001, margin=0.5)

@@ -17,15 +17,15 @@ import pytest
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 from antecede.live import node as node_module
-from antecede.live.audience import Audience
+from antecede.live.audience import TopicFilter
 from antecede.live.drivers import tcp
-from antecede.live.events import Change, ChangeKind, GivenUp, Message, View, member_of
+from antecede.live.events import Change, ChangeKind, Message, MessagesAbandoned, View, member_of
 from antecede.live.links import Link
 from antecede.live.metrics import exposition
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.status import as_plain, as_text, from_plain, status_of
-from antecede.live.timekeeping import Alarm
+from antecede.live.status import format_status, status_from_json, status_of, status_to_json
+from antecede.live.timekeeping import BoundViolation
 from tests.live.loops import joined, run, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 from tests.live.test_peer import peer
@@ -44,7 +44,7 @@ def calm(seed: int, **more: Any) -> ClockRun:
 def harmed(seed: int) -> ClockRun:
     draw = random.Random(seed)
     durable, members = draw.random() < 0.5, draw.randrange(3, 6)
-    settings = {} if durable else {"put_out_ns": 3 * NS}
+    settings = {} if durable else {"evict_after_ns": 3 * NS}
     plan = clock_plan(
         *(seed, ORDERS[seed % len(ORDERS)]),
         members=members,
@@ -104,13 +104,13 @@ def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_the_judge_finds_what_is_not_told_to_a_subscriber(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Audience.told
+    told = TopicFilter.told
 
     def half(audience: Any, link: Any, body: bytes) -> None:
         told(audience, link, body)
         link.reader.topics -= {"x"}
 
-    monkeypatch.setattr(Audience, "told", half)
+    monkeypatch.setattr(TopicFilter, "told", half)
     found = [ClockRun(clock_plan(seed, "tv", faults=0)) for seed in range(3)]
     assert sum(len(one.watched().lost) for one in found) > 3
 
@@ -203,7 +203,7 @@ def test_runs_are_cut_where_they_grow_long_or_about_much() -> None:
 
 
 def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
-    made = network({"a": (), "b": ("x",), "c": ("y",), "d": ("x", "y")}, put_out_ns=20 * NS)
+    made = network({"a": (), "b": ("x",), "c": ("y",), "d": ("x", "y")}, evict_after_ns=20 * NS)
     made.cut({"a"}, {"d"})
     made.say("a", b"1", topics=("x",))
     made.say("a", b"2", topics=("y",))
@@ -219,7 +219,7 @@ def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
 
 def test_what_nobody_has_who_subscribes_is_given_up_and_said() -> None:
     topics = {"a": (), "b": ("x",), "c": ("y",), "d": ("x", "y"), "e": ()}
-    made = network(topics, put_out_ns=3 * NS)
+    made = network(topics, evict_after_ns=3 * NS)
     made.cut({"a"}, {"d"})
     made.say("a", b"1", topics=("x",))
     made.say("a", b"2", topics=("y",))
@@ -227,16 +227,16 @@ def test_what_nobody_has_who_subscribes_is_given_up_and_said() -> None:
     made.crash("a")
     made.crash("c")  # who alone had the second
     made.run(made.now + 15 * NS)
-    lane = next(e.lane for e in made.hosts["b"].events if isinstance(e, Message))
+    lane = next(e.sender_id for e in made.hosts["b"].events if isinstance(e, Message))
     assert got(made, "d") == [(b"1", ("x",))]
-    lost = [event for event in made.hosts["d"].events if isinstance(event, GivenUp)]
-    assert lost == [GivenUp(lane, 1, ())]
-    assert not [event for event in made.hosts["b"].events if isinstance(event, GivenUp)]
+    lost = [event for event in made.hosts["d"].events if isinstance(event, MessagesAbandoned)]
+    assert lost == [MessagesAbandoned(lane, 1, ())]
+    assert not [event for event in made.hosts["b"].events if isinstance(event, MessagesAbandoned)]
     assert node_of(made, "d").ordering.lanes.newest(lane) == 3
     assert not node_of(made, "d").out
 
 
-class SaysOver(Audience):
+class SaysOver(TopicFilter):
     """Says of every lane that it lacks something of that the lane is over."""
 
     def _may_have(self, link: Link, name: str, number: int, *more: Any) -> bool:
@@ -263,7 +263,7 @@ def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
     made.heal()
     made.run(made.now + 3 * NS)
     assert got(made, "d") == [(b"not over", ("x",))]
-    assert not [event for event in made.hosts["d"].events if isinstance(event, GivenUp)]
+    assert not [event for event in made.hosts["d"].events if isinstance(event, MessagesAbandoned)]
 
 
 def test_a_relay_cannot_pass_over_what_one_subscribes_to() -> None:
@@ -425,7 +425,7 @@ def topical(name: str, topics: list[str] | None = None, **more: Any) -> Peer:
 async def test_peers_speak_about_topics() -> None:
     both = ["news", "sport"]
     async with topical("a", ["news"]) as a, topical("b", both) as b, topical("c", ["sport"]) as c:
-        await a.found()
+        await a.bootstrap()
         await b.join(a.address)
         await c.join(b.address)
         everybody = {"a": ("news",), "b": ("news", "sport"), "c": ("sport",)}
@@ -443,13 +443,13 @@ async def test_peers_speak_about_topics() -> None:
         await a.send(b"5", topics=["news"])
         assert [one.payload for one in await take(c, 1)] == [b"5"]
         assert c.status().topics == ("news",)
-        assert a.status().in_runs >= 2
+        assert a.status().skipped_batches >= 2
 
 
 async def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Path) -> None:
     store = tmp_path / "b.db"
     async with topical("a", ["x"]) as a:
-        await a.found()
+        await a.bootstrap()
         async with topical("b", ["x"], store=store) as b:
             await b.join(a.address)
             await b.subscribe(["x", "y"])
@@ -476,7 +476,7 @@ async def test_a_store_keeps_readings_and_runs_through_many_snapshots(
     monkeypatch.setattr(tcp, "SNAPSHOT_ROWS", 7)
     store, seen = tmp_path / "b.db", list[bytes]()
     async with topical("a", ["x"]) as a:
-        await a.found()
+        await a.bootstrap()
         sent = 0
         for _ in range(4):
             async with topical("b", ["x", "y"], store=store) as b:
@@ -495,15 +495,15 @@ async def test_a_store_keeps_readings_and_runs_through_many_snapshots(
 
 
 def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixture) -> None:
-    heard: list[Alarm] = []
+    heard: list[BoundViolation] = []
 
     async def work() -> None:
         worse = {"clock_error_s": 0.02}
-        watchful: dict[str, Any] = {"on_alarm": heard.append}
+        watchful: dict[str, Any] = {"on_bound_violation": heard.append}
         async with joined(topical("a", ["x"], **watchful), topical("b", ["x"], **worse)) as (_, b):
             await b.send(b"1", topics=["x"])
             await until(lambda: bool(heard))
-            await until(lambda: bool(b.status().clock.alarms))  # type: ignore[union-attr]
+            await until(lambda: bool(b.status().clock.bound_violations))  # type: ignore[union-attr]
 
     with caplog.at_level(logging.WARNING, "antecede.live"):
         run(work)
@@ -515,12 +515,12 @@ def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixtur
 
 
 async def test_what_comes_too_late_is_an_alarm() -> None:
-    heard: list[Alarm] = []
+    heard: list[BoundViolation] = []
     tight: dict[str, Any] = {
         "options": {"bounds": Bounds(accuracy_s=0.001, least_s=0, most_s=0.0001)}
     }
     exact = {**tight, "clock_error_s": 0}
-    watchful: dict[str, Any] = {**exact, "on_alarm": heard.append}
+    watchful: dict[str, Any] = {**exact, "on_bound_violation": heard.append}
     async with joined(topical("a", ["x"], **exact), topical("b", ["x"], **watchful)) as (a, _):
         while not heard:
             await a.send(b"1", topics=["x"])
@@ -535,7 +535,7 @@ async def test_orders_by_clocks_without_topics_go_over_tcp(order: str) -> None:
     more = {"order": order, "options": {"bounds": bounds, "delivery": "bound"}}
     more["clock_error_s"] = 0  # type: ignore[assignment]
     async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
-        await a.found()
+        await a.bootstrap()
         await b.join(a.address)
         await c.join(b.address)
         await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
@@ -555,7 +555,7 @@ HTBC: dict[str, Any] = {"order": "htbc", "options": {"bounds": TCP_BOUNDS}}
     [
         ({"topics": ["x"]}, "nobody subscribes to topics"),
         ({"clock_error_s": 1}, "goes by no clock"),
-        ({"on_alarm": print}, "goes by no clock"),
+        ({"on_bound_violation": print}, "goes by no clock"),
         ({**HTBC, "topics": "news"}, "a list of names"),
         ({**HTBC, "topics": ["*"]}, "everybody hears of the group"),
         ({**HTBC, "clock_error_s": -1}, "0 or more"),
@@ -590,8 +590,8 @@ def test_what_cannot_be_is_refused_in_words(given: dict[str, Any], why: str) -> 
 
 async def test_messages_are_about_topics_where_the_order_has_some_and_nowhere_else() -> None:
     async with topical("a") as a, peer("b") as b:
-        await a.found()
-        await b.found()
+        await a.bootstrap()
+        await b.bootstrap()
         for wrong in ((), ["*"], [""]):
             with pytest.raises(LocalError, match="topic"):
                 await a.send(b"about nothing", topics=wrong)
@@ -619,17 +619,17 @@ def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
     node = node_of(made, "a")
     list(node.time.take_alarms(made.now))
     status = status_of(node, made.now)
-    assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
+    assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
     assert status.topics == ("x",)
     assert {one.name: one.topics for one in status.members} == {"b": ("x", "y"), "c": ("y",)}
     clock = status.clock
     assert clock is not None
     assert (clock.promised_s, clock.least_s, clock.most_s) == (0.005, 0.001, 0.15)
-    assert clock.worse == ("b",)
-    assert clock.alarms == {"accuracy": 1}
+    assert clock.inaccurate_members == ("b",)
+    assert clock.bound_violations == {"accuracy": 1}
     assert {one.member for one in clock.delays} == {"b"}
     assert 0 <= clock.delays[0].least_s[0] < clock.delays[0].most_s[1] < 0.2
-    text = as_text(status)
+    text = format_status(status)
     for words in (
         "subscribes to x",
         "b subscribes to x, y",
@@ -643,10 +643,10 @@ def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
     lines = exposition(status).decode().splitlines()
     prefix = "antecede_live_"
     for line in (
-        f'{prefix}clock_alarms_total{{kind="accuracy",member="a",room=""}} 1.0',
-        f'{prefix}clock_alarms_total{{kind="late",member="a",room=""}} 0.0',
-        f'{prefix}clocks_worse{{member="a",room=""}} 1.0',
-        f'{prefix}clock_promised_seconds{{member="a",room=""}} 0.005',
+        f'{prefix}clock_alarms_total{{kind="accuracy",member="a",group_name=""}} 1.0',
+        f'{prefix}clock_alarms_total{{kind="late",member="a",group_name=""}} 0.0',
+        f'{prefix}clocks_worse{{member="a",group_name=""}} 1.0',
+        f'{prefix}clock_promised_seconds{{member="a",group_name=""}} 0.005',
     ):
         assert line in lines
     assert "alarms" not in exposition(status_of(flat_node(), 0)).decode()

@@ -17,7 +17,7 @@ from antecede.core.oracle.history import History
 from antecede.core.protocols.base import Relation
 from antecede.errors import LocalError, MissingExtraError, StoreError
 from antecede.live import traces
-from antecede.live.events import Id, Said
+from antecede.live.events import Id, SentBatch
 from antecede.live.peer import Peer
 from antecede.live.traces import Trace
 from antecede.tables.trace.arrow import read, write_events
@@ -52,7 +52,7 @@ async def talk(folder: Path, order: str) -> int:
     peers = [peer(name, folder, order) for name in NAMES_OF_PEERS]
     for one in peers:
         await one.__aenter__()
-    await peers[0].found()
+    await peers[0].bootstrap()
     for one in peers[1:]:
         await one.join(peers[0].address)
     while not all(one.members == NAMES_OF_PEERS for one in peers):
@@ -148,7 +148,7 @@ async def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
                 return
 
     async with Peer("a", listen="127.0.0.1:0", insecure=True) as a:
-        await a.found()
+        await a.bootstrap()
         again: dict[str, Any] = {"store": tmp_path / "b.db", "acknowledge": "explicit"}
         async with peer("b", folder, **again) as b:
             await b.join(a.address)
@@ -168,8 +168,8 @@ async def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
 ME, OTHER = "a~00000000", "b/c~11111111"
 
 
-def said(first: int, count: int, lane: str = OTHER) -> Said:
-    return Said(lane, first, [b""] * count)
+def said(first: int, count: int, lane: str = OTHER) -> SentBatch:
+    return SentBatch(lane, first, [b""] * count)
 
 
 def made(folder: Path, *, lane: str = ME) -> Trace:
@@ -336,7 +336,7 @@ def test_how_often_is_judged_at_once(tmp_path: Path, more: dict[str, Any], words
 async def test_a_page_follows_a_living_group(tmp_path: Path) -> None:
     followed = Followed("live", [tmp_path], lambda: read([tmp_path]))
     async with peer("a", tmp_path, trace_every_s=0.05) as one:
-        await one.found()
+        await one.bootstrap()
         for k in range(3):
             await one.send(f"{k}".encode())
             until = time.monotonic() + 10

@@ -24,6 +24,6 @@ def test_every_field_is_documented(name: str) -> None:
 
 def test_the_text_of_an_id_leads_back_to_it() -> None:
     one = Id("a: strange, name~0a1b2c3d", 7)
-    assert Id.of(str(one)) == one
+    assert Id.from_text(str(one)) == one
     with pytest.raises(LocalError, match="NAME~LIFE:NUMBER"):
-        Id.of("alice:7")
+        Id.from_text("alice:7")

@@ -30,7 +30,7 @@ RAW = st.binary(max_size=300)
 TEXTS = st.text(max_size=60)
 HELLOS = st.builds(wire.Hello, *(RAW, TEXTS, RAW, RAW, RAW, LANES, TEXTS, RAW, TABLES))
 WELCOMES = st.builds(
-    wire.Welcome,
+    wire.JoinReply,
     *(RAW, RAW, TABLES, st.dictionaries(LANES, TEXTS, max_size=4)),
     st.lists(LANES, max_size=4, unique=True).map(tuple),
     st.dictionaries(LANES, RAW, max_size=4),
@@ -50,7 +50,7 @@ BATCHES = st.builds(
 
 def body(frame: bytes) -> bytes:
     """Return the body of the one frame that this is."""
-    [(_, start, end)], used, _ = wire.frames(frame)
+    [(_, start, end)], used, _ = wire.split_frames(frame)
     assert used == end == len(frame)
     return frame[start:end]
 
@@ -64,15 +64,15 @@ def test_a_greeting_comes_back(hello: wire.Hello) -> None:
 
 
 @given(WELCOMES)
-def test_a_welcome_comes_back(welcome: wire.Welcome) -> None:
-    assert wire.unpack_welcome(body(wire.pack_welcome(welcome))) == welcome
+def test_a_welcome_comes_back(welcome: wire.JoinReply) -> None:
+    assert wire.unpack_join_reply(body(wire.pack_join_reply(welcome))) == welcome
 
 
 @given(st.lists(LANES, max_size=6, unique=True), st.data())
 def test_names_and_rows_come_back(names: list[str], data: st.DataObject) -> None:
     assert wire.read_names(body(wire.pack_names(names))) == names
     rows = {k: data.draw(NUMBERS) for k in range(len(names))}
-    read = wire.read_rows(body(wire.pack_rows(wire.HAVE, rows.items())), names)
+    read = wire.read_rows(body(wire.pack_rows(wire.ACK, rows.items())), names)
     assert read == {names[k]: number for k, number in rows.items()}
 
 
@@ -87,16 +87,16 @@ def test_a_batch_comes_back(batch: Batch) -> None:
 def _readers() -> list[tuple[Any, bytes]]:
     names = ["a~00000000", "b~00000000"]
     hello = wire.Hello(b"r", "idr", b"o", b"g", b"v", names[0], "h:1", b"owner", {names[1]: 300})
-    welcome = wire.Welcome(
+    welcome = wire.JoinReply(
         b"g", b"inv", {names[0]: 7}, {names[0]: "h:1"}, (names[1],), {names[0]: b"o"}, b"history"
     )
     batch = Batch(300, [b"abc", b"", b"x" * 200], [Change(ChangeKind.JOINED, names[0], "h:1")])
-    even = Batch(1, [b"abcd"] * 5, [Change(ChangeKind.PUT_OUT, names[1], "why")])
+    even = Batch(1, [b"abcd"] * 5, [Change(ChangeKind.EVICTED, names[1], "why")])
     return [
         (wire.unpack_hello, body(wire.pack_hello(hello))),
-        (wire.unpack_welcome, body(wire.pack_welcome(welcome))),
+        (wire.unpack_join_reply, body(wire.pack_join_reply(welcome))),
         (wire.read_names, body(wire.pack_names(names))),
-        (lambda raw: wire.read_rows(raw, names), body(wire.pack_rows(wire.GONE, [(1, 900)]))),
+        (lambda raw: wire.read_rows(raw, names), body(wire.pack_rows(wire.TRUNCATED, [(1, 900)]))),
         (batches.unpack, batches.pack(batch)),
         (batches.unpack, batches.pack(even)),
     ]
@@ -201,7 +201,7 @@ def linked() -> Link:
 def test_frames_come_out_however_the_bytes_were_cut(
     frames: list[tuple[int, bytes]], sizes: list[int]
 ) -> None:
-    stream = b"".join(wire.framed(kind, raw) for kind, raw in frames)
+    stream = b"".join(wire.pack_frame(kind, raw) for kind, raw in frames)
     link, found, at, turn = linked(), [], 0, 0
     while at < len(stream):
         size = sizes[turn % len(sizes)]
@@ -212,7 +212,7 @@ def test_frames_come_out_however_the_bytes_were_cut(
 
 def test_a_frame_in_many_pieces_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
-    frames = wire.frames
+    frames = wire.split_frames
 
     def counted(data: bytes, *more: Any) -> Any:
         nonlocal looked
@@ -220,7 +220,7 @@ def test_a_frame_in_many_pieces_is_looked_at_a_few_times(monkeypatch: pytest.Mon
         return frames(data, *more)
 
     monkeypatch.setattr(wire, "frames", counted)
-    frame, link = wire.framed(wire.BATCH, bytes(100_000)), linked()
+    frame, link = wire.pack_frame(wire.BATCH, bytes(100_000)), linked()
     found = [one for at in range(len(frame)) for one in kinds_and_bodies(link, frame[at : at + 1])]
     assert [len(raw) for _, raw in found] == [100_000]
     assert looked < 2 * len(frame)

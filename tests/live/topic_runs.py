@@ -17,7 +17,7 @@ from antecede.core.oracle.history import History
 from antecede.live.events import Id, Message
 from antecede.live.ordering import Ordering
 from antecede.live.settings import NS
-from antecede.live.timekeeping import LATE, Timekeeping
+from antecede.live.timekeeping import LATE, ClockMonitor
 from antecede.tables.trace.schema import RECEIVE, SEND, Event
 from tests.live.memory_network import MS, Host
 from tests.live.simulated import REST_S, Judgement, Plan, Run
@@ -90,7 +90,7 @@ class ClockRun(Run):
 
     def watched(self) -> Judgement:
         """Run, with an eye on what arrives and on alarms."""
-        receive, alarm = Ordering._receive_timed, Timekeeping._alarm
+        receive, alarm = Ordering._receive_timed, ClockMonitor._alarm
 
         def received(ordering: Ordering, name: str, number: int, *more: Any) -> Any:
             found = receive(ordering, name, number, *more)
@@ -98,17 +98,17 @@ class ClockRun(Run):
                 self.arrived.setdefault(ordering.me, []).append((name, number))
             return found
 
-        def alarmed(keeping: Timekeeping, kind: str, member: str, by_ns: int, batch: Any) -> None:
+        def alarmed(keeping: ClockMonitor, kind: str, member: str, by_ns: int, batch: Any) -> None:
             alarm(keeping, kind, member, by_ns, batch)
             self.alarms += 1
             if kind == LATE:
                 self.late.add((keeping.name, batch.lane, batch.number))
 
-        Ordering._receive_timed, Timekeeping._alarm = received, alarmed  # type: ignore[assignment, method-assign]
+        Ordering._receive_timed, ClockMonitor._alarm = received, alarmed  # type: ignore[assignment, method-assign]
         try:
             return self.run()
         finally:
-            Ordering._receive_timed, Timekeeping._alarm = receive, alarm  # type: ignore[method-assign]
+            Ordering._receive_timed, ClockMonitor._alarm = receive, alarm  # type: ignore[method-assign]
 
     def run(self) -> Judgement:
         span = round(self.plan.seconds * NS)
@@ -145,9 +145,9 @@ class ClockRun(Run):
 
     def _note_subscription(self, host: Host) -> None:
         node = host.node
-        if node is not None and node.audience is not None:
+        if node is not None and node.topic_filter is not None:
             rows = self.subscribed.setdefault(node.lane, [])
-            rows.append((self.network.now, frozenset(node.audience.mine)))
+            rows.append((self.network.now, frozenset(node.topic_filter.mine)))
 
     def say(self, name: str) -> None:
         host = self.network.hosts[name]
@@ -199,7 +199,7 @@ class ClockRun(Run):
         self.rows[host.node.lane] = [
             row
             for row in self.rows.get(host.node.lane, [])
-            if row[0] != RECEIVE or row[3] <= newest(row[1].lane)
+            if row[0] != RECEIVE or row[3] <= newest(row[1].sender_id)
         ]
 
     # -- judgement --------------------------------------------------------------------------
@@ -224,14 +224,14 @@ class ClockRun(Run):
             self.judgement.twice += history._doubled_or_unsent(lane)
         for early in history.early("topic" if self.by_topics else "receipt"):
             name = early.member.partition("~")[0]
-            batches = [self.batch_of[Id.of(one)] for one in early.missing]
+            batches = [self.batch_of[Id.from_text(one)] for one in early.missing]
             if not all((name, *batch) in self.late for batch in batches):
                 self.judgement.early.append(early)
             self.said_early += 1
 
     def is_owed(self, message: Id, lane: str) -> bool:
         """Whether the sender knew that this member subscribes, and it does from then on."""
-        if lane == message.lane:
+        if lane == message.sender_id:
             return False
         wanted = self.sent_to[message].get(lane, frozenset()) & set(self.about[message])
         log, at = self.subscribed.get(lane, []), self.sent_at[message]

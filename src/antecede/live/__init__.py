@@ -1,7 +1,6 @@
-"""Live groups: peers on networks whose messages are delivered after their causes.
+"""Live groups: peers on networks that deliver messages after their causes.
 
-`Peer` is the membership of a program in a group, `Tls` its certificate; `Tls` needs
-`antecede[live]`.
+`Peer` is a member of a group and `Tls` its certificate (`antecede[live]`).
 """
 
 from typing import TYPE_CHECKING
@@ -9,35 +8,35 @@ from typing import TYPE_CHECKING
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.live.events import Change, ChangeKind, GivenUp, Id, Message, View
+    from antecede.live.events import Change, ChangeKind, Id, Message, MessagesAbandoned, View
     from antecede.live.peer import Peer
-    from antecede.live.settings import MISSING_PARENT, RELEASE
-    from antecede.live.status import Status, as_text, from_plain
-    from antecede.live.timekeeping import Alarm, Delays, proposed_bounds
+    from antecede.live.settings import DELIVER, ON_MISSING_PARENT
+    from antecede.live.status import Status, format_status, status_from_json
+    from antecede.live.timekeeping import BoundViolation, Delays, propose_bounds
     from antecede.live.tls import Tls
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "events": "Change ChangeKind GivenUp Id Message View",
+            "events": "Change ChangeKind Id Message MessagesAbandoned View",
             "peer": "Peer",
-            "settings": "MISSING_PARENT RELEASE",
-            "status": "Status as_text from_plain",
-            "timekeeping": "Alarm Delays proposed_bounds",
+            "settings": "DELIVER ON_MISSING_PARENT",
+            "status": "Status format_status status_from_json",
+            "timekeeping": "BoundViolation Delays propose_bounds",
             "tls": "Tls",
         },
     )
 
 __all__ = [
-    "Alarm",
+    "BoundViolation",
     "Change",
     "ChangeKind",
     "Delays",
-    "GivenUp",
     "Id",
     "Message",
+    "MessagesAbandoned",
     "Peer",
     "Tls",
     "View",
-    "proposed_bounds",
+    "propose_bounds",
 ]

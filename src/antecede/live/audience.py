@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Final
 from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.errors import DecodeError
 from antecede.live import heads, wire
-from antecede.live.heads import GROUP_TOPIC, Run
-from antecede.live.lanes import Sealed
+from antecede.live.heads import GROUP_TOPIC, SkipRange
+from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
 from antecede.live.settings import NS
 
@@ -51,7 +51,7 @@ MISSED_NS: Final = 2 * NS
 MAX_SUBSCRIBED: Final = heads.MAX_TOPICS + 1
 
 
-class Audience:
+class TopicFilter:
     """One peer's own subscription, and what goes to whom."""
 
     def __init__(self, node: Node, topics: Iterable[str]) -> None:
@@ -73,7 +73,7 @@ class Audience:
     def tell(self, link: Link) -> None:
         """Say on a link what one subscribes to."""
         topics = heads.pack_topics((*self.mine, GROUP_TOPIC))
-        link.control.append(wire.framed(TOPICS, topics))
+        link.control.append(wire.pack_frame(TOPICS, topics))
 
     def told(self, link: Link, body: bytes) -> None:
         """The other end has said what it subscribes to. Raises DecodeError."""
@@ -96,7 +96,7 @@ class Audience:
         self,
         link: Link,
         name: str,
-        found: Iterable[tuple[int, Sealed]],
+        found: Iterable[tuple[int, SignedBatch]],
         upto: int,
         budget: int,
         parts: list[bytes],
@@ -105,7 +105,7 @@ class Audience:
         subscribed, own = link.reader.topics, name == self._node.lane
         if subscribed is None:
             return 0
-        before, run = len(parts), _Open()
+        before, run = len(parts), _OpenSkip()
         size = 0
         for number, batch in found:
             if number > upto or size >= budget:
@@ -121,7 +121,7 @@ class Audience:
             elif own and subscribed.isdisjoint(topics := heads.read_head(batch.wire).topics):
                 if not run.takes(topics):
                     parts.append(self._sealed(run))
-                    run = _Open()
+                    run = _OpenSkip()
                 run.add(number, topics)
                 link.cursors[name] = number
                 size += 2
@@ -129,17 +129,17 @@ class Audience:
             else:
                 if run.topics:
                     parts.append(self._sealed(run))
-                    run = _Open()
-                parts.append(self._node.outflow.batch_frame(name, number, batch))
+                    run = _OpenSkip()
+                parts.append(self._node.outbound.batch_frame(name, number, batch))
                 link.cursors[name] = number
-                self._node.outflow.resent += not own
+                self._node.outbound.resent += not own
             size += len(parts[-1])
         if run.topics:
             parts.append(self._sealed(run))
         return sum(map(len, parts[before:]))
 
     def _may_have(
-        self, link: Link, name: str, number: int, subscribed: frozenset[str], run: Run
+        self, link: Link, name: str, number: int, subscribed: frozenset[str], run: SkipRange
     ) -> bool:
         """Whether a run does for the other end; where not, it is told so, once."""
         if subscribed.isdisjoint(run.topics) or name in link.reader.runs_do:
@@ -148,17 +148,17 @@ class Audience:
             link.reader.told_lacking[name] = number
             over = name in self._node.active.gone
             row = self._node.place(name), number, run.last, int(over)
-            link.control.append(wire.framed(LACKS, *map(varint, row)))
+            link.control.append(wire.pack_frame(LACKS, *map(varint, row)))
         return False
 
-    def _sealed(self, run: _Open) -> bytes:
+    def _sealed(self, run: _OpenSkip) -> bytes:
         node = self._node
-        raw = heads.pack_run(Run(run.first, run.last, tuple(sorted(run.topics))))
+        raw = heads.pack_run(SkipRange(run.first, run.last, tuple(sorted(run.topics))))
         self.runs_sent += run.last - run.first + 1
-        return self._run_frame(node.lane, Sealed(node.seals.seal(run.last, raw), raw))
+        return self._run_frame(node.lane, SignedBatch(node.seals.seal(run.last, raw), raw))
 
-    def _run_frame(self, name: str, run: Sealed) -> bytes:
-        return wire.framed(RUN, varint(self._node.place(name)) + block(run.seal), run.wire)
+    def _run_frame(self, name: str, run: SignedBatch) -> bytes:
+        return wire.pack_frame(RUN, varint(self._node.place(name)) + block(run.seal), run.wire)
 
     # -- what comes --------------------------------------------------------------------------------
 
@@ -173,18 +173,18 @@ class Audience:
             link.reader.runs_do |= rows.keys()
             return
         reader = Reader(body)
-        name = wire.named(reader.varint(), link.names)
+        name = wire.lookup_sender_id(reader.varint(), link.names)
         link.reader.lacks[name] = reader.varint(), reader.varint()
         self._over.setdefault(name, {})[link.lane] = bool(reader.varint())
         reader.finish()
-        self._node.upkeep.ask_another(link, name)
+        self._node.timers.ask_another(link, name)
 
     def _run(self, link: Link, body: bytes) -> None:
         node = self._node
         if not link.member:
             raise DecodeError("a run of batches before the two ends know each other")
         reader = Reader(body)
-        name, seal = wire.named(reader.varint(), link.names), reader.block()
+        name, seal = wire.lookup_sender_id(reader.varint(), link.names), reader.block()
         raw = reader.rest()
         run = heads.read_run(raw)
         ordering = node.active
@@ -199,8 +199,8 @@ class Audience:
                 missed = name not in ordering.gone and name in self._said_over()
                 last = min(last, self._upto.get(name, 0))
                 link.reader.skips.add(name)
-                node.upkeep.ask_another(link, name)
-        if ordering.take_run(name, last, Sealed(seal, raw)):
+                node.timers.ask_another(link, name)
+        if ordering.take_run(name, last, SignedBatch(seal, raw)):
             node.news = True
             if missed:  # that it is gone stands behind this
                 ordering.miss(name, last - before)
@@ -245,7 +245,7 @@ class Audience:
         self._over = {lane: by for lane, by in self._over.items() if lane in behind}
         gone, heard = node.active.gone | self._said_over(), node.active.lanes.heard
         self._asked_ns = {lane: at for lane, at in self._asked_ns.items() if lane in behind}
-        alone = bool(set(node.upkeep.unheard()) - gone) if behind else False
+        alone = bool(set(node.timers.unheard()) - gone) if behind else False
         for lane, (newest, since) in behind.items():
             owner = node.greeted.get(lane)
             if owner is not None:
@@ -276,7 +276,7 @@ class Audience:
             able[0].reader.lacks.pop(lane)  # not again at once
 
 
-class _Open:
+class _OpenSkip:
     """A run that grows."""
 
     __slots__ = ("first", "last", "topics")

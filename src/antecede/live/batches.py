@@ -42,7 +42,7 @@ def pack(batch: Batch) -> bytes:
     small = max(lengths, default=0) < 0x80
     sizes = bytes(lengths) if small else b"".join(map(varint, lengths))
     changes = [
-        bytes((one.kind,)) + block(one.lane.encode()) + block(one.detail.encode())
+        bytes((one.kind,)) + block(one.sender_id.encode()) + block(one.detail.encode())
         for one in batch.changes
     ]
     return b"".join((varint(batch.first), varint(len(lengths)), sizes, *batch.said, *changes))
@@ -106,6 +106,6 @@ def _change(reader: Reader) -> Change:
         change = Change(ChangeKind(kind), lane.decode(), detail.decode())
     except UnicodeDecodeError as error:
         raise DecodeError("a change of the group that is not UTF-8") from error
-    if not is_lane(change.lane):
-        raise DecodeError(f"a change of the group about {change.lane!r:.40}, which is no lane")
+    if not is_lane(change.sender_id):
+        raise DecodeError(f"a change of the group about {change.sender_id!r:.40}, which is no lane")
     return change

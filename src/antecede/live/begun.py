@@ -7,7 +7,7 @@ import asyncio
 from antecede.errors import LocalError
 
 
-class Begun:
+class LoopGuard:
     """Of the peer of this name: in which loop it runs."""
 
     def __init__(self, name: str) -> None:

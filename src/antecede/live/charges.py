@@ -26,7 +26,7 @@ def another_life(name: str) -> str:
     return f"another life of {name} has begun"
 
 
-class Charges:
+class EvictionVotes:
     """Who says what against the member of this name."""
 
     def __init__(self, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from antecede.formatting import counted
 from antecede.live.settings import NS
-from antecede.live.timekeeping import Timekeeping
+from antecede.live.timekeeping import ClockMonitor
 
 
 class DelayStatus(NamedTuple):
@@ -35,15 +35,15 @@ class ClockStatus(NamedTuple):
     """What it was promised of every delay."""
     ahead_s: float
     """How far the readings that it goes by are ahead of the clock, which was set back."""
-    worse: tuple[str, ...]
+    inaccurate_members: tuple[str, ...]
     """Members whose clocks are worse than promised, or not known, by what they say."""
-    alarms: dict[str, int]
+    bound_violations: dict[str, int]
     """By kind, of this life."""
-    last_alarm: str
+    last_bound_violation: str
     delays: tuple[DelayStatus, ...]
 
 
-def clock_status(keeping: Timekeeping | None) -> ClockStatus | None:
+def clock_status(keeping: ClockMonitor | None) -> ClockStatus | None:
     """Return how a peer's clock is doing; None: its order goes by none."""
     if keeping is None:
         return None
@@ -72,14 +72,14 @@ def _pair(ns: tuple[int, int]) -> tuple[float, float]:
     return ns[0] / NS, ns[1] / NS
 
 
-def as_plain(clock: ClockStatus | None) -> dict[str, Any] | None:
+def clock_status_to_json(clock: ClockStatus | None) -> dict[str, Any] | None:
     """Return it as what JSON can say."""
     if clock is None:
         return None
     return {**clock._asdict(), "delays": [one._asdict() for one in clock.delays]}
 
 
-def from_plain(plain: Mapping[str, Any] | None) -> ClockStatus | None:
+def clock_status_from_json(plain: Mapping[str, Any] | None) -> ClockStatus | None:
     """Return what `as_plain` told. Raises KeyError or TypeError for anything else."""
     if plain is None:
         return None
@@ -90,7 +90,7 @@ def from_plain(plain: Mapping[str, Any] | None) -> ClockStatus | None:
     return ClockStatus(**{**plain, "worse": tuple(plain["worse"]), "delays": delays})
 
 
-def lines(clock: ClockStatus | None) -> list[str]:
+def format_clock_status(clock: ClockStatus | None) -> list[str]:
     """Return it for a terminal, a line each."""
     if clock is None:
         return []
@@ -101,12 +101,12 @@ def lines(clock: ClockStatus | None) -> list[str]:
     found = [f"  clock: {own}; {_promised(clock)}"]
     if clock.ahead_s:
         found.append(f"  it was set back, and goes at half its pace for {_ms(clock.ahead_s)} more")
-    if clock.worse:
-        found.append(f"  worse than promised, or not known: {', '.join(clock.worse)}")
-    if clock.alarms:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(clock.alarms.items()))
+    if clock.inaccurate_members:
+        found.append(f"  worse than promised, or not known: {', '.join(clock.inaccurate_members)}")
+    if clock.bound_violations:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(clock.bound_violations.items()))
         found.append(f"  ALARMS, the order is not promised: {kinds}")
-        found.append(f"    last: {clock.last_alarm or 'not told yet'}")
+        found.append(f"    last: {clock.last_bound_violation or 'not told yet'}")
     return found + [
         f"  from {one.member}: least {_between(one.least_s)}, largest {_between(one.most_s)} "
         f"({counted(one.batches, 'batch', 'batches')}), its clock {_off(one.accuracy_s)}"

@@ -10,20 +10,20 @@ from typing import NamedTuple
 
 from antecede.errors import ConflictError, DecodeError
 from antecede.live.heads import is_run
-from antecede.live.lanes import Lanes, Sealed
-from antecede.live.sealing import Seals
+from antecede.live.lanes import SenderLogs, SignedBatch
+from antecede.live.sealing import Signatures
 
 
-class Proof(NamedTuple):
+class EquivocationProof(NamedTuple):
     """What a lane's owner sealed twice."""
 
     lane: str
     number: int
-    one: Sealed
-    other: Sealed
+    one: SignedBatch
+    other: SignedBatch
 
 
-def compared(seals: Seals, lanes: Lanes, lane: str, number: int, batch: Sealed) -> Proof | None:
+def compared(seals: Signatures, lanes: SenderLogs, lane: str, number: int, batch: SignedBatch) -> EquivocationProof | None:
     """Compare a batch that is known by its number with the one that is here, while it is here.
 
     Returns the proof where both are their owner's. Raises ConflictError where they differ and one
@@ -44,4 +44,4 @@ def compared(seals: Seals, lanes: Lanes, lane: str, number: int, batch: Sealed) 
         raise ConflictError(
             f"batch {number} of {lane} is here with other content, and unproven: {error}"
         ) from error
-    return Proof(lane, number, here, batch)
+    return EquivocationProof(lane, number, here, batch)

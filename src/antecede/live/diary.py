@@ -46,7 +46,7 @@ LAGGING_NS: Final = NS
 """So often it is looked who lags."""
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One line."""
 
     event: str
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
         return EVENTS[self.event]
 
 
-class Diary:
+class StatusLogger:
     """Compares what is with what was."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Diary:
         self._out = False
         self._lagged_ns: int | None = None
 
-    def look(self, node: Node, now: int) -> Iterator[Entry]:
+    def look(self, node: Node, now: int) -> Iterator[LogEntry]:
         """Yield what there is to say at a moment (ns)."""
         yield from self._coming_and_going(node)
         yield from self._links(node)
@@ -93,7 +93,7 @@ class Diary:
             yield from self._laggards(node, now)
         yield from self._condition(node)
 
-    def _coming_and_going(self, node: Node) -> Iterator[Entry]:
+    def _coming_and_going(self, node: Node) -> Iterator[LogEntry]:
         ordering = node.ordering
         if ordering is None:
             return
@@ -101,26 +101,26 @@ class Diary:
         for lane in sorted(members - self._members):
             name = member_of(lane)
             address = ordering.members[lane]
-            yield Entry("joined", f"{name} is in the group", {"member": name, "address": address})
+            yield LogEntry("joined", f"{name} is in the group", {"member": name, "address": address})
         for lane in sorted(self._members - members):
             name = member_of(lane)
-            yield Entry("gone", f"{name} is out of the group", {"member": name})
+            yield LogEntry("gone", f"{name} is out of the group", {"member": name})
         self._members = members
 
-    def _links(self, node: Node) -> Iterator[Entry]:
+    def _links(self, node: Node) -> Iterator[LogEntry]:
         connected = frozenset(node.greeted)
         for lane in sorted(connected - self._connected):
             name = member_of(lane)
             again = "again " if lane in self._met else ""
             self._met.add(lane)
-            yield Entry("connected", f"connected {again}with {name}", {"member": name})
+            yield LogEntry("connected", f"connected {again}with {name}", {"member": name})
         for lane in sorted(self._connected - connected):
             name = member_of(lane)
             if lane in self._members:
-                yield Entry("disconnected", f"not connected with {name}", {"member": name})
+                yield LogEntry("disconnected", f"not connected with {name}", {"member": name})
         self._connected = connected
 
-    def _silent(self, node: Node, now: int) -> Iterator[Entry]:
+    def _silent(self, node: Node, now: int) -> Iterator[LogEntry]:
         """Say who is not connected and was not heard for longer than silence is allowed to last:
         one that ends, to come back later, is away, which may be as it should.
         """
@@ -130,71 +130,71 @@ class Diary:
         self._unheard &= self._members - self._connected
         for lane in sorted(self._members - self._connected - self._unheard):
             silent = now - self._heard_ns.setdefault(lane, now)
-            if silent > node.settings.silence_ns:
+            if silent > node.settings.failure_timeout_ns:
                 self._unheard.add(lane)
                 name, seconds = member_of(lane), silent / NS
                 fields = {"member": name, "seconds": round(seconds, 1)}
-                yield Entry("unheard", f"{name} was not heard for {seconds:.1f} s", fields)
+                yield LogEntry("unheard", f"{name} was not heard for {seconds:.1f} s", fields)
 
-    def _refusals(self, node: Node, now: int) -> Iterator[Entry]:
+    def _refusals(self, node: Node, now: int) -> Iterator[LogEntry]:
         """Log refusals; of those with the words of an earlier one the number, each five minutes."""
-        if node.refused == self._refused:
+        if node.rejected == self._refused:
             return
-        words, before = node.last_refusal, self._logged_ns
+        words, before = node.last_rejection, self._logged_ns
         if words in before and now - before[words] < AGAIN_NS:
             return
         before.pop(words, None)
         before[words] = now
         if len(before) > MOST_WORDS:
             del before[next(iter(before))]
-        for kind, count in sorted((node.refused - self._refused).items()):
+        for kind, count in sorted((node.rejected - self._refused).items()):
             times = "once" if count == 1 else f"{count} times"
             last = "" if count == 1 else "last: "
-            text = f"refused {times} ({kind}), {last}{node.last_refusal or 'why was not said'}"
-            fields = {"reason": kind, "count": count, "last": node.last_refusal}
-            yield Entry("refused", text, fields)
-        self._refused = node.refused.copy()
+            text = f"refused {times} ({kind}), {last}{node.last_rejection or 'why was not said'}"
+            fields = {"reason": kind, "count": count, "last": node.last_rejection}
+            yield LogEntry("refused", text, fields)
+        self._refused = node.rejected.copy()
 
-    def _rejections(self, node: Node) -> Iterator[Entry]:
+    def _rejections(self, node: Node) -> Iterator[LogEntry]:
         for name, why in sorted(node.rejections.by.items()):
-            if self._rejected.get(name) != why and not node.last_refusal.endswith(why):
+            if self._rejected.get(name) != why and not node.last_rejection.endswith(why):
                 fields = {"member": name, "reason": why}
-                yield Entry("rejected", f"{name} rejects this member: {why}", fields)
+                yield LogEntry("rejected", f"{name} rejects this member: {why}", fields)
         self._rejected = dict(node.rejections.by)
 
-    def _laggards(self, node: Node, now: int) -> Iterator[Entry]:
+    def _laggards(self, node: Node, now: int) -> Iterator[LogEntry]:
         ordering = node.ordering
         spilled = ordering is not None and ordering.lanes.spilled_bytes > 0
         members = members_of(node, now) if spilled else ()  # who is asked in vain is many
-        lagging = {one.lane: one for one in members if one.state == LAGGING}
+        lagging = {one.sender_id: one for one in members if one.state == LAGGING}
         for lane in sorted(lagging.keys() - self._lagging):
             one = lagging[lane]
-            text = f"{one.name} lags: {one.lacks} batches, the next of them in the store alone"
-            yield Entry("lagging", text, {"member": one.name, "lacks": one.lacks})
+            text = f"{one.name} lags: {one.lag} batches, the next of them in the store alone"
+            yield LogEntry("lagging", text, {"member": one.name, "lacks": one.lag})
         for lane in sorted(self._lagging - lagging.keys()):
             name = member_of(lane)
-            yield Entry("caught_up", f"{name} does not lag any more", {"member": name})
+            yield LogEntry("caught_up", f"{name} does not lag any more", {"member": name})
         self._lagging = frozenset(lagging)
 
-    def _condition(self, node: Node) -> Iterator[Entry]:
+    def _condition(self, node: Node) -> Iterator[LogEntry]:
         ordering = node.ordering
         if ordering is not None and ordering.given_up > self._given_up:
             count = ordering.given_up - self._given_up
             text = f"{count} batches given up: what they depend on died with its sender"
-            yield Entry("given_up", text, {"count": count})
+            yield LogEntry("given_up", text, {"count": count})
             self._given_up = ordering.given_up
-        if node.stopped != self._stopped:
-            self._stopped = node.stopped
-            if node.stopped:
-                yield Entry("stopped", "no majority of the group is heard: nothing is sent", {})
+        if node.in_minority != self._stopped:
+            self._stopped = node.in_minority
+            if node.in_minority:
+                yield LogEntry("stopped", "no majority of the group is heard: nothing is sent", {})
             else:
-                yield Entry("going_on", "a majority of the group is heard again", {})
+                yield LogEntry("going_on", "a majority of the group is heard again", {})
         if node.out and not self._out:
             self._out = True
-            yield Entry("out", f"out of the group: {node.out}", {"reason": node.out})
+            yield LogEntry("out", f"out of the group: {node.out}", {"reason": node.out})
 
 
-def write(log: logging.Logger, peer: str, room: str, entry: Entry) -> None:
+def write(log: logging.Logger, peer: str, room: str, entry: LogEntry) -> None:
     """Write an entry to a log: words of others without control characters."""
     if log.isEnabledFor(entry.level):
         text = "".join(c if c.isprintable() else "?" for c in entry.text)

@@ -15,7 +15,7 @@ from antecede.live.wire import TAG
 
 MOST_BYTES = 4096
 OPTION = "options."
-SETTINGS = ("partition", "missing_parent", "check_all_seals", "evict_slow_after_ns")
+SETTINGS = ("partition", "on_missing_parent", "verify_all_signatures", "evict_slow_after_ns")
 
 
 def pack(settings: Settings) -> bytes:

@@ -12,12 +12,12 @@ from http import HTTPStatus
 
 from antecede.live.http_server import Answer, HttpServer, Refused, Request, as_json, check_host
 from antecede.live.metrics import KIND, exposition
-from antecede.live.status import Status, as_plain
+from antecede.live.status import Status, status_to_json
 
 PATHS = "/status", "/metrics", "/healthz"
 
 
-class Endpoint:
+class StatusRoutes:
     """Answers with what `look` returns."""
 
     def __init__(self, look: Callable[[], Status]) -> None:
@@ -42,9 +42,9 @@ class Endpoint:
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this is to look at: GET")
         status = self._look()
         if request.path == "/status":
-            return as_json(as_plain(status))
+            return as_json(status_to_json(status))
         if request.path == "/metrics":
             return Answer(exposition(status), KIND)
-        if status.healthy:
+        if status.is_healthy:
             return Answer(b"well\n")
-        return Answer(f"{status.trouble}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return Answer(f"{status.unhealthy_reason}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)

@@ -19,7 +19,7 @@ from antecede.live import stamps
 
 MAX_NAME_BYTES = 200
 """Of a member's name; a lane has nine more."""
-LIFE_LENGTH = 8
+INCARNATION_LENGTH = 8
 
 
 def member_of(lane: str) -> str:
@@ -29,16 +29,16 @@ def member_of(lane: str) -> str:
 
 def lane_of(name: str, life: str) -> str:
     """Return the lane of one life of a member. Raises LocalError for what cannot be one."""
-    lane = f"{checked_name(name)}~{life}"
+    lane = f"{check_name(name)}~{life}"
     if not is_lane(lane):
-        raise LocalError(f"a life is {LIFE_LENGTH} letters or digits, not {life!r:.40}")
+        raise LocalError(f"a life is {INCARNATION_LENGTH} letters or digits, not {life!r:.40}")
     return lane
 
 
 def is_lane(text: str) -> bool:
     """Tell whether a text can be a lane."""
     name, tilde, life = text.rpartition("~")
-    sound = len(life) == LIFE_LENGTH and life.isascii() and life.isalnum()
+    sound = len(life) == INCARNATION_LENGTH and life.isascii() and life.isalnum()
     return bool(tilde) and sound and is_name(name)
 
 
@@ -47,7 +47,7 @@ def is_name(text: str) -> bool:
     return 0 < len(text.encode()) <= MAX_NAME_BYTES and text.isprintable() and "~" not in text
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Return a member's name. Raises LocalError for what cannot be one."""
     if not isinstance(name, str) or not is_name(name):
         raise LocalError(
@@ -60,7 +60,7 @@ def checked_name(name: str) -> str:
 class Id(NamedTuple):
     """Names a message in its group, for good: a lane, and a number in it, from 1."""
 
-    lane: str
+    sender_id: str
     """NAME~LIFE of the run of its sender."""
     number: int
     """Of the message among those of its lane, from 1."""
@@ -68,10 +68,10 @@ class Id(NamedTuple):
     @property
     def sender(self) -> str:
         """Name of the member who sent it."""
-        return member_of(self.lane)
+        return member_of(self.sender_id)
 
     def __str__(self) -> str:
-        return f"{self.lane}:{self.number}"
+        return f"{self.sender_id}:{self.number}"
 
     @property
     def token(self) -> str:
@@ -80,10 +80,10 @@ class Id(NamedTuple):
 
         Raises LimitError where the member's name is too long for a header's id.
         """
-        return stamps.token(self.lane, self.number)
+        return stamps.token(self.sender_id, self.number)
 
     @classmethod
-    def of(cls, text: str) -> Id:
+    def from_text(cls, text: str) -> Id:
         """Return the id that `str` wrote, as in `Id.of("alice~0a1b2c3d:7")`.
 
         Raises LocalError for another text.
@@ -97,7 +97,7 @@ class Id(NamedTuple):
 class Message(NamedTuple):
     """A message for the application."""
 
-    lane: str
+    sender_id: str
     """NAME~LIFE of the run of its sender, as in `id`."""
     number: int
     """Of the message among those of its lane, from 1."""
@@ -105,7 +105,7 @@ class Message(NamedTuple):
     """Bytes that the sender gave to `send`."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
-    missing: tuple[Id, ...] = ()
+    missing_ids: tuple[Id, ...] = ()
     """Those of them that nobody in the group has any more: they died with their senders."""
     topics: tuple[str, ...] = ()
     """What it is about, sorted (orders by topics)."""
@@ -118,38 +118,38 @@ class Message(NamedTuple):
     @property
     def sender(self) -> str:
         """Name of the member who sent it."""
-        return member_of(self.lane)
+        return member_of(self.sender_id)
 
     @property
     def id(self) -> Id:
         """What names it; str() of it is one text."""
-        return Id(self.lane, self.number)
+        return Id(self.sender_id, self.number)
 
     @property
-    def past(self) -> Past:
+    def causal_context(self) -> Past:
         """Causal past of the message, for `antecede.core.propagation`."""
-        return stamps.past_of((self.lane, self.number), self.reply_to)
+        return stamps.past_of((self.sender_id, self.number), self.reply_to)
 
     def __repr__(self) -> str:
         data = self.payload if len(self.payload) <= 40 else self.payload[:37] + b"..."
         more = f", answers {', '.join(map(str, self.reply_to))}" if self.reply_to else ""
-        more += f", without {', '.join(map(str, self.missing))}" if self.missing else ""
-        return f"<{self.lane}:{self.number} {data!r}{more}>"
+        more += f", without {', '.join(map(str, self.missing_ids))}" if self.missing_ids else ""
+        return f"<{self.sender_id}:{self.number} {data!r}{more}>"
 
 
-class Said(NamedTuple):
+class SentBatch(NamedTuple):
     """What a member said with the same causes, one message after the other.
 
     A peer delivers in these; what makes a `Message` of each waits until somebody asks, since a
     hundred thousand tuples that wait are work for the garbage collector.
     """
 
-    lane: str
+    sender_id: str
     first: int
     """Number of the first; the others follow it without gaps."""
     payloads: list[bytes]
     reply_to: tuple[Id, ...] = ()
-    missing: tuple[Id, ...] = ()
+    missing_ids: tuple[Id, ...] = ()
     topics: tuple[str, ...] = ()
     is_history: bool = False
     """See `Message`."""
@@ -157,7 +157,7 @@ class Said(NamedTuple):
     @property
     def sender(self) -> str:
         """Name of the member who said it."""
-        return member_of(self.lane)
+        return member_of(self.sender_id)
 
     @property
     def live_count(self) -> int:
@@ -174,12 +174,12 @@ class Said(NamedTuple):
         fields = zip(repeat(lane), count(first), payloads, *rest, strict=False)
         return map(_new_message, fields)
 
-    def tail(self, count: int) -> Said:
+    def tail(self, count: int) -> SentBatch:
         """Return the last so many of it."""
         skip = len(self.payloads) - count
         if not skip:
             return self
-        return Said(self.lane, self.first + skip, self.payloads[skip:], *self[3:])
+        return SentBatch(self.sender_id, self.first + skip, self.payloads[skip:], *self[3:])
 
 
 class ChangeKind(IntEnum):
@@ -187,7 +187,7 @@ class ChangeKind(IntEnum):
 
     JOINED = 0
     LEFT = 1
-    PUT_OUT = 2
+    EVICTED = 2
     SUBSCRIBED = 3
 
 
@@ -196,7 +196,7 @@ class Change(NamedTuple):
 
     kind: ChangeKind
     """How: it joined, left, was put out, or subscribes to other topics."""
-    lane: str
+    sender_id: str
     """NAME~LIFE of the member that it is about."""
     detail: str = ""
     """Where a newcomer is reached ("HOST:PORT"); why somebody was put out; the topics to which
@@ -205,7 +205,7 @@ class Change(NamedTuple):
     @property
     def member(self) -> str:
         """Name of the member."""
-        return member_of(self.lane)
+        return member_of(self.sender_id)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -216,7 +216,7 @@ class Change(NamedTuple):
         if self.kind is ChangeKind.SUBSCRIBED:
             return f"{self.member} subscribes to {', '.join(self.topics) or 'nothing'}"
         words = ("joined", "left", "was put out")[self.kind]
-        why = f": {self.detail}" if self.kind is ChangeKind.PUT_OUT and self.detail else ""
+        why = f": {self.detail}" if self.kind is ChangeKind.EVICTED and self.detail else ""
         return f"{self.member} {words}{why}"
 
 
@@ -226,7 +226,7 @@ class View(NamedTuple):
     Views do not come again after a restart: read `Peer.members` at the start.
     """
 
-    lanes: tuple[str, ...]
+    sender_ids: tuple[str, ...]
     """NAME~LIFE of each member, sorted, oneself included."""
     change: Change
     """Name of the member that came, left, or changed its topics."""
@@ -234,26 +234,26 @@ class View(NamedTuple):
     @property
     def members(self) -> tuple[str, ...]:
         """Names of the members, oneself included, sorted."""
-        return tuple(sorted(map(member_of, self.lanes)))
+        return tuple(sorted(map(member_of, self.sender_ids)))
 
 
-class GivenUp(NamedTuple):
+class MessagesAbandoned(NamedTuple):
     """What had come of a member that is gone, and is delivered by nobody: it depends on what
     nobody in the group has, since that died with its sender. It does not come again after a
     restart; `Status.given_up` counts since the start.
     """
 
-    lane: str
+    sender_id: str
     """NAME~LIFE of the member that is gone."""
     batches: int
     """How many of its batches, the last ones; order "reply": the answers, each a batch."""
-    lacking: tuple[str, ...]
+    missing_sender_ids: tuple[str, ...]
     """Lanes of which something is missing."""
 
 
-Event = Message | View | GivenUp
+Event = Message | View | MessagesAbandoned
 """What the application sees."""
-Delivery = Said | View | GivenUp
+Delivery = SentBatch | View | MessagesAbandoned
 """The same, as it is handed over."""
 _new_message = partial(tuple.__new__, Message)
 """As `Message._make`, which takes half as long again: a million times a second."""

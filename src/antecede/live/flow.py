@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from antecede.live.events import Said
+from antecede.live.events import SentBatch
 
 if TYPE_CHECKING:
     from antecede.live.node import Node
@@ -48,13 +48,13 @@ class Backlog:
         self._queue.append(_Queued(lane, batch, end, size))
         self.bytes += size
 
-    def restore(self, runs: Iterable[Said], before: int) -> None:
+    def restore(self, runs: Iterable[SentBatch], before: int) -> None:
         """Hold just these messages; `before`: how many were delivered before them."""
         self._queue.clear()
         self.bytes, end = 0, before
         for one in runs:
             end += one.live_count
-            self.add(one.lane, 0, end, sum(map(len, one.payloads)), one.live_count)
+            self.add(one.sender_id, 0, end, sum(map(len, one.payloads)), one.live_count)
 
     def consume(self, count: int) -> None:
         """Drop what the application is done with: the first `count` of all delivered messages."""
@@ -81,7 +81,7 @@ class Flow:
     def __init__(self, node: Node) -> None:
         self._node = node
         settings = node.settings
-        self.budget = settings.disk if node.durable else settings.memory
+        self.budget = settings.max_disk_bytes if node.durable else settings.max_memory_bytes
         """Bytes that this member keeps for others."""
         self.budgets: dict[str, int] = {}
         """Lane of another member -> its budget, as it announced it."""
@@ -112,7 +112,7 @@ class Flow:
     @property
     def is_full(self) -> bool:
         """True if senders wait until other members, or the store, have more."""
-        return self.unacknowledged > self.limit or self.in_memory > self._node.settings.memory
+        return self.unacknowledged > self.limit or self.in_memory > self._node.settings.max_memory_bytes
 
     def update(self) -> None:
         """Divide the least budget of all members among those who send."""

@@ -10,12 +10,12 @@ from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 from antecede.live import differing, wire
 from antecede.live.charges import BEGIN_ANEW, OLD_COPY
-from antecede.live.events import Change, ChangeKind, Id, Message, Said, member_of
-from antecede.live.lanes import Lane
+from antecede.live.events import Change, ChangeKind, Id, Message, SentBatch, member_of
+from antecede.live.lanes import SenderLog
 from antecede.live.links import Link
 from antecede.live.ordering import Guest, Ordering
 from antecede.live.settings import NS, fingerprint
-from antecede.live.wire import Hello, Welcome
+from antecede.live.wire import Hello, JoinReply
 
 if TYPE_CHECKING:
     from antecede.live.node import Node
@@ -30,7 +30,7 @@ NOT_YET = "in no group yet"
 """How the word begins to whom wants to be let in too early."""
 
 
-class Greeting:
+class Handshake:
     """Who may speak on a link, and from where on."""
 
     def __init__(self, node: Node) -> None:
@@ -41,9 +41,9 @@ class Greeting:
     def begin(self, ordering: Ordering) -> None:
         """Be in a group from now on."""
         ordering.keep_rows = self._node.durable
-        if self._node.time is not None and self._node.time.reading is not None:
-            ordering.clock.accuracy_ns = self._node.time.accuracy_ns
-            ordering.shows(self._node.time.reading)
+        if self._node.clock_monitor is not None and self._node.clock_monitor.reading is not None:
+            ordering.clock.accuracy_ns = self._node.clock_monitor.accuracy_ns
+            ordering.shows(self._node.clock_monitor.reading)
         self._node.ordering = ordering
         self._node.refusal = ""
 
@@ -97,7 +97,7 @@ class Greeting:
             self._meet(link, hello)
         elif node.ordering is not None:
             self._let_in(link, hello)
-        node.upkeep.met(link, now)
+        node.timers.met(link, now)
 
     def _check(self, link: Link, hello: Hello) -> None:
         node = self._node
@@ -148,22 +148,22 @@ class Greeting:
         ordering.lanes.met(hello.lane, hello.frontier)
         had = hello.frontier.get(node.lane, 0)
         self._resume(link, had)
-        if (specimen := node.outflow.specimen(had)) is not None:
+        if (specimen := node.outbound.specimen(had)) is not None:
             link.control.append(specimen)
         rows = [(node.place(name), count) for name, count in node.safe().items()]
-        link.control.append(wire.pack_rows(wire.HAVE, rows))
+        link.control.append(wire.pack_rows(wire.ACK, rows))
 
     def _resume(self, link: Link, had: int) -> None:
         """Send of one's own lane what the other end lacks. Raises when that cannot be."""
         node = self._node
         lane = node.active.lanes.by_name[node.lane]
-        if had > node.outflow.written_upto:
+        if had > node.outbound.written_upto:
             why = f"{link.name} has {had} batches of {node.lane}, and here are {lane.newest}"
             if had <= lane.newest:
-                why += f", {lane.newest - node.outflow.written_upto} of which were sent to nobody"
+                why += f", {lane.newest - node.outbound.written_upto} of which were sent to nobody"
             # It may hand them on, which shows that it is so; or more of the others say so.
             row = node.place(node.lane), min(had - 1, lane.newest)
-            link.control.append(wire.pack_rows(wire.WANT, [row]))
+            link.control.append(wire.pack_rows(wire.NAK, [row]))
             node.charge(link, OLD_COPY, f"{OLD_COPY}: {why}. {BEGIN_ANEW}")
             if node.out:
                 raise MismatchError("members", why)
@@ -177,7 +177,7 @@ class Greeting:
         if node.left or node.lane not in ordering.members:
             node.end(link, f"{NOT_YET}: {node.name} is leaving, join elsewhere")
             return
-        if node.stopped:
+        if node.in_minority:
             raise MismatchError("members", "this part of the group has no majority: join elsewhere")
         ordering.flush()
         try:
@@ -209,18 +209,18 @@ class Greeting:
         ordering = node.active
         shown = {name: node.seals.owner(name) for name in ordering.members if name != lane}
         owners = {name: owner for name, owner in shown.items() if owner}
-        welcome = Welcome(
+        welcome = JoinReply(
             *(node.group_tag, guest.invitation, guest.frontier),
             *(ordering.members, sorted(ordering.gone), owners),
             _pack_history(guest.history),
         )
-        link.control.append(wire.pack_welcome(welcome))
-        node.outflow.told(guest.frontier[node.lane])
+        link.control.append(wire.pack_join_reply(welcome))
+        node.outbound.told(guest.frontier[node.lane])
         self._resume(link, guest.frontier[node.lane])
         rows = [(node.place(name), count) for name, count in node.safe().items()]
-        link.control.append(wire.pack_rows(wire.HAVE, rows))
+        link.control.append(wire.pack_rows(wire.ACK, rows))
 
-    def welcomed(self, link: Link, welcome: Welcome, now: int) -> None:
+    def welcomed(self, link: Link, welcome: JoinReply, now: int) -> None:
         """As newcomer: start from what the sponsor has. Raises DecodeError when that cannot be."""
         node = self._node
         if node.ordering is not None:  # called twice, let in twice: the first counts
@@ -238,7 +238,7 @@ class Greeting:
         if settings.timed:  # others learn it from control information
             met = set(ordering.group.members)
             ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in met})
-        ordering.lanes.by_name[node.lane] = Lane()
+        ordering.lanes.by_name[node.lane] = SenderLog()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
         given = _unpack_history(welcome.history)
@@ -250,14 +250,14 @@ class Greeting:
         ordering.lanes.acknowledged(link.lane, welcome.frontier)
         link.member, link.cursors = True, {node.lane: 0}
         self._announce(ordering)
-        node.upkeep.call_all(now)
+        node.timers.call_all(now)
 
     def _announce(self, ordering: Ordering) -> None:
         """Say in one's first batch that one is here, and that former lives are over."""
         node = self._node
         for lane in list(ordering.members):
             if member_of(lane) == node.name:
-                node.upkeep.tell(ordering.members[lane])
+                node.timers.tell(ordering.members[lane])
                 ordering.change(Change(ChangeKind.LEFT, lane, "began anew"))
         ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
         node.say_subscription()
@@ -269,8 +269,8 @@ def _pack_history(messages: Iterable[Message]) -> bytes:
     parts: list[bytes] = []
     left = HISTORY_BYTES
     for one in reversed(list(messages)):
-        head = block(one.lane.encode()), varint(one.number), block(one.payload)
-        part = b"".join((*head, _pack_ids(one.reply_to), _pack_ids(one.missing)))
+        head = block(one.sender_id.encode()), varint(one.number), block(one.payload)
+        part = b"".join((*head, _pack_ids(one.reply_to), _pack_ids(one.missing_ids)))
         left -= len(part)
         if left < 0:
             break
@@ -278,12 +278,12 @@ def _pack_history(messages: Iterable[Message]) -> bytes:
     return varint(len(parts)) + b"".join(reversed(parts))
 
 
-def _unpack_history(data: bytes) -> list[Said]:
+def _unpack_history(data: bytes) -> list[SentBatch]:
     reader = Reader(data)
     found = []
     for _ in range(reader.varint()):
         lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
-        found.append(Said(lane, number, [payload], _read_ids(reader), _read_ids(reader), (), True))
+        found.append(SentBatch(lane, number, [payload], _read_ids(reader), _read_ids(reader), (), True))
     return found
 
 
@@ -297,6 +297,6 @@ def _read_ids(reader: Reader) -> tuple[Id, ...]:
 
 def _id(text: str) -> Id:
     try:
-        return Id.of(text)
+        return Id.from_text(text)
     except LocalError as error:
         raise DecodeError(str(error)) from error

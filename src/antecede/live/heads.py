@@ -49,7 +49,7 @@ class Head(NamedTuple):
     """Where the bytes of the ordering group begin."""
 
 
-class Run(NamedTuple):
+class SkipRange(NamedTuple):
     """What is said of several batches in a row: numbers, both included, and all their topics."""
 
     first: int
@@ -83,12 +83,12 @@ def is_run(wire: bytes) -> bool:
     return wire[:1] == RUN
 
 
-def pack_run(run: Run) -> bytes:
+def pack_run(run: SkipRange) -> bytes:
     """Return what stands for a run of batches."""
     return b"".join((RUN, varint(run.first), varint(run.last), pack_topics(run.topics)))
 
 
-def read_run(wire: bytes) -> Run:
+def read_run(wire: bytes) -> SkipRange:
     """Return what `pack_run` wrote. Raises DecodeError."""
     if not is_run(wire):
         raise DecodeError("no run of batches")
@@ -98,7 +98,7 @@ def read_run(wire: bytes) -> Run:
     reader.finish()
     if not 1 <= first <= last < 1 << 62 or last - first >= MAX_RUN or not topics:
         raise DecodeError(f"a run of batches {first} to {last} about {len(topics)} topics")
-    return Run(first, last, topics)
+    return SkipRange(first, last, topics)
 
 
 def pack_topics(topics: Collection[str]) -> bytes:

@@ -8,7 +8,7 @@ from operator import length_hint
 from typing import Final, NamedTuple
 
 from antecede.core.propagation import Past
-from antecede.live.events import Delivery, GivenUp, Message, Said, View
+from antecede.live.events import Delivery, Message, MessagesAbandoned, SentBatch, View
 from antecede.live.ordering import Ordering
 from antecede.live.stamps import Handed
 
@@ -16,7 +16,7 @@ MOST_OPEN: Final = 1 << 16
 """Ranges of unacknowledged messages that a peer without a store remembers."""
 
 
-class _Open(NamedTuple):
+class _OpenRange(NamedTuple):
     """A range of messages that the application has not acknowledged."""
 
     lane: str
@@ -33,21 +33,21 @@ class Inbox:
     """
 
     def __init__(
-        self, begun: Callable[[Said], None] | None, *, by_hand: bool, durable: bool
+        self, begun: Callable[[SentBatch], None] | None, *, by_hand: bool, durable: bool
     ) -> None:
         self._begun, self._by_hand = begun, by_hand
         self.ready: deque[Delivery] = deque()
-        self.current: Said | None = None
+        self.current: SentBatch | None = None
         self._payloads: Iterator[bytes] = iter(())
         self.run: Iterator[Message] = iter(())
         """What is left of `current`: as payloads, whose length is known, and as messages of these.
         """
-        self.others: deque[View | GivenUp] = deque()
+        self.others: deque[View | MessagesAbandoned] = deque()
         self.taken = 0
         """How many messages were taken to be handed over, of those that this member delivered."""
         self.done = 0
         """How many of these the application is done with, but for what it is amid of."""
-        self._open: deque[_Open] = deque(maxlen=None if durable else MOST_OPEN)
+        self._open: deque[_OpenRange] = deque(maxlen=None if durable else MOST_OPEN)
         """What is handed over and not done, where the application says so."""
         self._handed = Handed()
 
@@ -56,7 +56,7 @@ class Inbox:
         """How many messages of `current` were not handed over yet."""
         return length_hint(self._payloads)
 
-    def next(self, others: deque[View | GivenUp] | None) -> bool:
+    def next(self, others: deque[View | MessagesAbandoned] | None) -> bool:
         """Go on to what is next; whether there is something. Messages that are left come first.
 
         Without `others` what is no message is passed over.
@@ -65,12 +65,12 @@ class Inbox:
             return True
         while self.ready:
             event = self.ready.popleft()
-            if isinstance(event, Said):
+            if isinstance(event, SentBatch):
                 self.current, self._payloads = event, iter(event.payloads)
                 self.run = event.messages(self._payloads)
                 self.taken += event.live_count
                 if self._by_hand and event.live_count:
-                    self._open.append(_Open(event.lane, event.first, event.live_count, self.taken))
+                    self._open.append(_OpenRange(event.sender_id, event.first, event.live_count, self.taken))
                 if self._begun is not None:
                     self._begun(event)
                 return True
@@ -79,14 +79,14 @@ class Inbox:
                 return True
         return False
 
-    def rest(self) -> tuple[Said | None, int]:
+    def rest(self) -> tuple[SentBatch | None, int]:
         """Return what one is amid of, and how much of it is left, for who takes that at once."""
         said, left = self.current, self.left
         self.current, self._payloads = None, iter(())
         return said, left
 
     def finished(
-        self, said: Said | None, ordering: Ordering | None, taken: int | None = None
+        self, said: SentBatch | None, ordering: Ordering | None, taken: int | None = None
     ) -> None:
         """The application has asked for what comes behind this; `taken`: as it was then."""
         self.current = None
@@ -95,10 +95,10 @@ class Inbox:
             if not self._by_hand:
                 self.done = self.taken if taken is None else taken
 
-    def hand_over(self, said: Said, count: int, ordering: Ordering | None) -> None:
+    def hand_over(self, said: SentBatch, count: int, ordering: Ordering | None) -> None:
         """The first so many of it are the application's: what it does from here follows them."""
         if count and ordering is not None:
-            self._handed.note(said.lane, said.first + count - 1, ordering.said)
+            self._handed.note(said.sender_id, said.first + count - 1, ordering.said)
 
     def past(self, ordering: Ordering) -> Past:
         """Return what the application follows: what it was handed and has sent."""
@@ -124,7 +124,7 @@ class Inbox:
         """
         for one in self._open:
             left = one.first + one.size - 1 - message.number
-            if one.lane == message.lane and 0 <= left < one.size:
+            if one.lane == message.sender_id and 0 <= left < one.size:
                 self.done = max(self.done, one.taken - left)
                 break
         while self._open and self._open[0].taken <= self.done:

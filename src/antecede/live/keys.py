@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from antecede.errors import DecodeError, InputError, LocalError, MissingExtraError
-from antecede.live.events import checked_name
+from antecede.live.events import check_name
 
 try:
     from cryptography import x509
@@ -103,7 +103,7 @@ def member_path(folder: str | os.PathLike[str], name: str) -> Path:
     in two ways (of Unicode's normal forms one is used).
     """
     folder = Path(folder)
-    plain = unicodedata.normalize("NFC", checked_name(name)) == name
+    plain = unicodedata.normalize("NFC", check_name(name)) == name
     with contextlib.suppress(UnicodeEncodeError):
         os.fsencode(name)
         if plain:
@@ -130,7 +130,7 @@ def member_name(certificate: bytes) -> str:
     if len(found) != 1:
         raise DecodeError(f"a certificate with {len(found)} names of members; one is needed")
     try:
-        return checked_name(found[0])
+        return check_name(found[0])
     except LocalError as error:
         raise DecodeError(f"a certificate for what is no name: {error}") from error
 

@@ -24,7 +24,7 @@ class Behind(NamedTuple):
     """What grows whenever it comes nearer; not negative."""
 
 
-class Laggards:
+class SlowMembers:
     """What was seen at the looks before."""
 
     def __init__(self, looks: int = LOOKS) -> None:
@@ -69,4 +69,4 @@ def words(kept: int, behind: Behind) -> str:
     return f"too far behind: {behind.bytes:,} of {kept:,} bytes are kept for it"
 
 
-__all__ = ["Behind", "Laggards", "words"]
+__all__ = ["Behind", "SlowMembers", "words"]

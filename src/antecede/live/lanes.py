@@ -25,14 +25,14 @@ STRANGERS = 4096
 """Lanes of which there is nothing here that one member may speak of."""
 
 
-class Sealed(NamedTuple):
+class SignedBatch(NamedTuple):
     """A batch as it travels: the bytes of the ordering group, and its owner's seal."""
 
     seal: bytes
     wire: bytes
 
 
-class Lane:
+class SenderLog:
     """The newest batches of one lane: `first` to `newest`; a store may have older ones."""
 
     __slots__ = (
@@ -43,7 +43,7 @@ class Lane:
         self.first = self.oldest = first
         """The oldest in memory, and the oldest that is not given up: less where a store has it."""
         self.newest = first - 1
-        self.batches: deque[Sealed] = deque()
+        self.batches: deque[SignedBatch] = deque()
         self.spilled: deque[int] = deque()
         """Bytes of those that a store alone has: `oldest` to `first`."""
         self.bytes = self.spilled_bytes = 0
@@ -51,25 +51,25 @@ class Lane:
         self.fed = first - 1
         """Number of the newest that the ordering group was given."""
 
-    def after(self, number: int) -> Iterator[tuple[int, Sealed]]:
+    def after(self, number: int) -> Iterator[tuple[int, SignedBatch]]:
         """Yield (number, batch) behind a number, as far as they are in memory."""
         start = max(number + 1, self.first)
         yield from enumerate(islice(self.batches, start - self.first, None), start)
 
-    def get(self, number: int) -> Sealed:
+    def get(self, number: int) -> SignedBatch:
         """Return one batch that is in memory."""
         return self.batches[number - self.first]
 
-    def agrees(self, number: int, batch: Sealed) -> bool:
+    def agrees(self, number: int, batch: SignedBatch) -> bool:
         """Return whether a batch is the one in memory, or there is none in memory."""
         return number < self.first or self.get(number).wire == batch.wire
 
 
-class Lanes:
+class SenderLogs:
     """All lanes, and how far every other member is known to have them."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Lane] = {}
+        self.by_name: dict[str, SenderLog] = {}
         self.bytes = 0
         """Of all batches in memory."""
         self.spilled_bytes = 0
@@ -93,13 +93,13 @@ class Lanes:
     def begin(self, frontier: Frontier) -> None:
         """As a newcomer: regard everything up to the sponsor's frontier as had."""
         for name, newest in frontier.items():
-            self.by_name[name] = Lane(newest + 1)
+            self.by_name[name] = SenderLog(newest + 1)
 
-    def take(self, name: str, number: int, batch: Sealed) -> bool:
+    def take(self, name: str, number: int, batch: SignedBatch) -> bool:
         """Keep a batch; False: it is known. Raises SequenceError for a gap before it."""
         lane = self.by_name.get(name)
         if lane is None:
-            lane = self.by_name[name] = Lane()
+            lane = self.by_name[name] = SenderLog()
         if number <= lane.newest:
             return False
         if number != lane.newest + 1:
@@ -184,7 +184,7 @@ class Lanes:
             lane.spilled_bytes += sum(sizes)
             self._drop(lane, last + 1)
 
-    def _drop(self, lane: Lane, first: int) -> None:
+    def _drop(self, lane: SenderLog, first: int) -> None:
         for _ in range(first - lane.first):
             size = len(lane.batches.popleft().wire)
             self.bytes -= size

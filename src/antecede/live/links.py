@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from antecede.live import wire
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 
 
 class Reader:
@@ -47,7 +47,7 @@ class Link:
         """Frames that go before all batches."""
         self.cursors: dict[str, int] = {}
         """Lane -> number of the newest batch written here: of ours, and those asked for."""
-        self.staged: dict[str, deque[tuple[int, Sealed]]] = {}
+        self.staged: dict[str, deque[tuple[int, SignedBatch]]] = {}
         """Batches that were read from the store for this link."""
         self.loading: set[str] = set()
         """Lanes of which the store is to be asked for some."""
@@ -95,7 +95,7 @@ class Link:
         while is_unknown:
             is_unknown = not self.lane
             limit, most = (wire.MAX_FIRST, 1) if is_unknown else (wire.MAX_FRAME, None)
-            found, used, needed = wire.frames(whole, limit, used, most)
+            found, used, needed = wire.split_frames(whole, limit, used, most)
             for kind, start, end in found:
                 yield kind, whole[start:end]
             is_unknown = is_unknown and bool(found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from antecede.errors import MissingExtraError
 from antecede.live.clock_status import ClockStatus
-from antecede.live.status import AWAY, LAGGING, LIVE, StarStatus, Status
+from antecede.live.status import AWAY, LAGGING, LIVE, Status, SuperPeerStatus
 from antecede.live.timekeeping import KINDS
 
 try:
@@ -67,7 +67,7 @@ class _Collected:
 
     def collect(self) -> Iterator[Metric]:
         status = self._status
-        labels, values = ["member", "room"], [status.name, status.room]
+        labels, values = ["member", "room"], [status.name, status.group_name]
         for name, (words, attribute) in _GAUGES.items():
             gauge = GaugeMetricFamily(PREFIX + name, words, labels=labels)
             gauge.add_metric(values, float(getattr(status, attribute)))
@@ -77,7 +77,7 @@ class _Collected:
             counter.add_metric(values, float(getattr(status, attribute)))
             yield counter
         yield self._oldest(labels, values)
-        if self._status.certificate_left_s is not None:
+        if self._status.certificate_expires_in_s is not None:
             yield self._certificate(labels, values)
         yield self._refused(labels, values)
         words = "members that reject this one"
@@ -87,10 +87,10 @@ class _Collected:
         yield from self._members(labels, values)
         if self._status.clock is not None:
             yield from _clock(self._status.clock, labels, values)
-        if self._status.star is not None:
-            yield from self._star(self._status.star, labels, values)
+        if self._status.super_peer is not None:
+            yield from self._star(self._status.super_peer, labels, values)
 
-    def _star(self, star: StarStatus, labels: list[str], values: list[str]) -> Iterator[Metric]:
+    def _star(self, star: SuperPeerStatus, labels: list[str], values: list[str]) -> Iterator[Metric]:
         words = "peers inside: connected, away, waiting to be let in"
         states = GaugeMetricFamily(PREFIX + "inside", words, labels=[*labels, "state"])
         for state in ("connected", "away", "waiting"):
@@ -110,8 +110,8 @@ class _Collected:
             ("note_bytes", "control information of what is no message"),
         ):
             counter = CounterMetricFamily(f"{PREFIX}way_{name}", words, labels=[*labels, "way"])
-            for one in star.ways:
-                counter.add_metric([*values, one.way], getattr(one, name))
+            for one in star.traffic:
+                counter.add_metric([*values, one.direction], getattr(one, name))
             yield counter
 
     def _oldest(self, labels: list[str], values: list[str]) -> Metric:
@@ -124,13 +124,13 @@ class _Collected:
     def _certificate(self, labels: list[str], values: list[str]) -> Metric:
         words = "how long the peer's own certificate holds from now on"
         gauge = GaugeMetricFamily(PREFIX + "certificate_left_seconds", words, labels=labels)
-        gauge.add_metric(values, self._status.certificate_left_s or 0.0)
+        gauge.add_metric(values, self._status.certificate_expires_in_s or 0.0)
         return gauge
 
     def _refused(self, labels: list[str], values: list[str]) -> Metric:
         words = "what came and was refused, by the kind of error"
         counter = CounterMetricFamily(PREFIX + "refused", words, labels=[*labels, "reason"])
-        for reason, count in sorted(self._status.refused.items()):
+        for reason, count in sorted(self._status.rejected.items()):
             counter.add_metric([*values, reason], float(count))
         return counter
 
@@ -152,7 +152,7 @@ class _Collected:
             labels=[*labels, "other"],
         )
         for one in members:
-            lacks.add_metric([*values, one.name], one.lacks)
+            lacks.add_metric([*values, one.name], one.lag)
             if one.round_trip_s is not None:
                 trips.add_metric([*values, one.name], one.round_trip_s)
         yield lacks
@@ -165,7 +165,7 @@ def _clock(clock: ClockStatus, labels: list[str], values: list[str]) -> Iterator
         ("clock_error_seconds", "how far its system says its clock may be off", clock.error_s),
         ("clock_promised_seconds", "what the order was promised of clocks", clock.promised_s),
         ("clock_ahead_seconds", "readings ahead of the clock, which was set back", clock.ahead_s),
-        ("clocks_worse", "members whose clocks are worse than promised", len(clock.worse)),
+        ("clocks_worse", "members whose clocks are worse than promised", len(clock.inaccurate_members)),
     )
     for name, words, value in figures:
         gauge = GaugeMetricFamily(PREFIX + name, words, labels=labels)
@@ -175,7 +175,7 @@ def _clock(clock: ClockStatus, labels: list[str], values: list[str]) -> Iterator
     words = "bounds of the order that were seen broken, by kind"
     alarms = CounterMetricFamily(PREFIX + "clock_alarms", words, labels=[*labels, "kind"])
     for kind in KINDS:
-        alarms.add_metric([*values, kind], float(clock.alarms.get(kind, 0)))
+        alarms.add_metric([*values, kind], float(clock.bound_violations.get(kind, 0)))
     yield alarms
     named = [*labels, "other", "bound"]
     least = GaugeMetricFamily(

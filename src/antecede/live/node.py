@@ -27,24 +27,24 @@ from antecede.errors import (
     SequenceError,
 )
 from antecede.live import audience, wire
-from antecede.live.audience import Audience
-from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges, another_life
-from antecede.live.conflicts import Proof, compared
-from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of, member_of
+from antecede.live.audience import TopicFilter
+from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, EvictionVotes, another_life
+from antecede.live.conflicts import EquivocationProof, compared
+from antecede.live.events import Change, ChangeKind, Delivery, Id, SentBatch, lane_of, member_of
 from antecede.live.flow import Flow
-from antecede.live.greeting import Greeting
+from antecede.live.greeting import Handshake
 from antecede.live.heads import own_topics, read_head
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering, Row
-from antecede.live.outflow import Outflow
+from antecede.live.outflow import Outbound
 from antecede.live.rejections import Rejections, rejection
-from antecede.live.sealing import Seals, Trusting
+from antecede.live.sealing import NoSignatures, Signatures
 from antecede.live.settings import MAJORITY, Settings
-from antecede.live.upkeep import Upkeep
+from antecede.live.upkeep import Timers
 
 if TYPE_CHECKING:
-    from antecede.live.timekeeping import Timekeeping
+    from antecede.live.timekeeping import ClockMonitor
 
 UNREAD = 4096
 """Frames beside batches that wait for a link: whoever reads none of so many is not waited for."""
@@ -62,7 +62,7 @@ class Saved(NamedTuple):
     snapshot: bytes
     rows: Iterable[Row]
     """The inputs since then, in order."""
-    batch_of: Callable[[str, int], Sealed]
+    batch_of: Callable[[str, int], SignedBatch]
     done: int
     """How many of the delivered messages the application is done with."""
     owners: Mapping[str, bytes] = MappingProxyType({})
@@ -81,26 +81,26 @@ class Node:
         life: str,
         address: str = "",
         *,
-        seals: Seals | None = None,
+        seals: Signatures | None = None,
         durable: bool = False,
     ) -> None:
         self.name, self.settings, self.address = name, settings, address
         self.lane = lane_of(name, life)
-        self.seals = seals or Trusting()
+        self.seals = seals or NoSignatures()
         self.durable = durable
         """Whether a store says when something may be told to others."""
         self.ordering: Ordering | None = None
         """None: in no group yet."""
         self._majority = settings.partition == MAJORITY
-        self._check_all = settings.check_all_seals
+        self._check_all = settings.verify_all_signatures
         self.group_tag = b""
         """Drawn when the group was founded: two groups of one name do not mix."""
         self.links: dict[int, Link] = {}
         self.greeted: dict[str, Link] = {}
         """Lane -> the link to that member."""
-        self.refused: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
         """What was refused, by the kind of error."""
-        self.last_refusal = ""
+        self.last_rejection = ""
         self.refusal = ""
         """What a member said who did not let one in."""
         self.out = ""
@@ -122,39 +122,39 @@ class Node:
         """Lane -> what was last acknowledged to all."""
         self.done = self.taken = 0
         """How many of the delivered messages the application is done with, and was handed."""
-        self._open: deque[Said] = deque()
+        self._open: deque[SentBatch] = deque()
         """What was handed to the application, and is not acknowledged; with a store only."""
         self._before_open = 0
         """How many messages were delivered before the first of these."""
-        self.charges = Charges(name)
+        self.eviction_votes = EvictionVotes(name)
         self.rejections = Rejections()
-        self.proofs: dict[str, Proof] = {}
+        self.proofs: dict[str, EquivocationProof] = {}
         """Lane -> that its owner said otherwise to others, where both have come here."""
-        self.greeting = Greeting(self)
+        self.handshake = Handshake(self)
         self.flow = Flow(self)
-        self.inbox_limit = settings.memory // 4
+        self.inbox_limit = settings.max_memory_bytes // 4
         """Bytes that wait for the application before nothing more is acknowledged."""
         self.is_reading = True
         """True if messages of the others are read. Otherwise their losses are unknown."""
         self._withholds = False
         """True if some batches are not acknowledged, since too much waits for the application."""
-        self.upkeep = Upkeep(self)
-        self.outflow = Outflow(self)
+        self.timers = Timers(self)
+        self.outbound = Outbound(self)
         topics = own_topics(settings.topics or ())
-        self.audience = Audience(self, topics) if settings.by_topics else None
+        self.topic_filter = TopicFilter(self, topics) if settings.by_topics else None
 
     @property
-    def time(self) -> Timekeeping | None:
+    def clock_monitor(self) -> ClockMonitor | None:
         """Clocks and delays; None: the order goes by none. Else the driver is to tell what the
         clock shows (`shows`).
         """
-        return self.upkeep.time
+        return self.timers.clock_monitor
 
     # -- beginning and end -------------------------------------------------------------------------
 
     def found(self, tag: bytes) -> None:
         """Begin a group of one; `tag`: eight bytes that were drawn for it."""
-        self.greeting.begin(self.ordering_class(self.lane, self.settings, self.seals.seal))
+        self.handshake.begin(self.ordering_class(self.lane, self.settings, self.seals.seal))
         self.group_tag = tag
         self.active.change(Change(ChangeKind.JOINED, self.lane, self.address))
         self.say_subscription()
@@ -162,14 +162,14 @@ class Node:
 
     def say_subscription(self) -> None:
         """Tell the group, with the next batch, what one subscribes to; in orders by topics."""
-        if self.audience is not None:
-            topics = "\n".join(self.audience.mine)
+        if self.topic_filter is not None:
+            topics = "\n".join(self.topic_filter.mine)
             self.active.change(Change(ChangeKind.SUBSCRIBED, self.lane, topics))
 
     def subscribe(self, topics: Collection[str]) -> None:
         """Subscribe to these topics from now on, and to no others. Raises LocalError."""
         chosen = own_topics(topics)
-        ordering, audience = self.active, self.audience
+        ordering, audience = self.active, self.topic_filter
         if audience is None:
             raise LocalError(f"with order {self.settings.order!r} nobody subscribes to topics")
         if chosen != ordering.subscriptions[self.lane]:
@@ -202,17 +202,17 @@ class Node:
             if not link.closing:
                 self.end(link, "out of the group")
 
-    def put_out(self, lane: str, why: str) -> None:
+    def evict(self, lane: str, why: str) -> None:
         """Say that somebody else is out. Raises LocalError for who is not in the group."""
         if lane == self.lane or lane not in self.active.members:
             raise LocalError(f"{lane} is not another member of this group")
-        self.active.change(Change(ChangeKind.PUT_OUT, lane, why))
+        self.active.change(Change(ChangeKind.EVICTED, lane, why))
 
     def others(self) -> list[str]:
         """Return the lanes of all others that could be put out here."""
         return self.active.others()
 
-    def owed(self) -> list[str]:
+    def unacknowledged_members(self) -> list[str]:
         """Return the members that have not acknowledged everything that was said here."""
         ordering = self.active
         newest, heard = ordering.lanes.newest(self.lane), ordering.lanes.heard
@@ -233,9 +233,9 @@ class Node:
 
     # -- the application ---------------------------------------------------------------------------
 
-    def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
+    def send(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
-        if self.stopped:
+        if self.in_minority:
             raise LocalError("this part of the group has no majority: nothing is sent")
         if self.left:
             raise LocalError(f"{self.name} has left: nothing is sent")
@@ -246,9 +246,9 @@ class Node:
 
     def why_nothing_is_heard(self) -> str:
         """Return why the others take no message of this member now (orders by clocks), or ""."""
-        if self.time is None or not self.settings.waits_for_clocks:
+        if self.clock_monitor is None or not self.settings.waits_for_clocks:
             return ""
-        if not (by_ns := self.time.stamped_ahead_ns()):
+        if not (by_ns := self.clock_monitor.stamped_ahead_ns()):
             return ""
         return (
             f"messages of {self.name} are stamped {seconds_text(by_ns)} s ahead of the clocks of "
@@ -257,7 +257,7 @@ class Node:
         )
 
     @property
-    def stopped(self) -> bool:
+    def in_minority(self) -> bool:
         """Whether one is cut off from a majority, in a group that stops then."""
         if not self._majority or self.ordering is None:
             return False
@@ -266,10 +266,10 @@ class Node:
 
     def take_delivered(self) -> list[Delivery]:
         """Return, once, what is delivered."""
-        if self.ordering is None or self.stopped or not self.ordering.delivered:
+        if self.ordering is None or self.in_minority or not self.ordering.delivered:
             return []
         events, self.ordering.delivered = self.ordering.delivered, []
-        fresh = [one for one in events if isinstance(one, Said) and not one.is_history]
+        fresh = [one for one in events if isinstance(one, SentBatch) and not one.is_history]
         self.taken += sum(one.live_count for one in fresh)
         if self.durable:
             self._open.extend(fresh)
@@ -281,9 +281,9 @@ class Node:
         """A connection stands, to whom the certificate names."""
         self._make_room(name)
         link = self.links[number] = Link(number, name, now, dialed=dialed)
-        link.control.append(wire.pack_hello(self.greeting.hello()))
-        if self.audience is not None:
-            self.audience.tell(link)
+        link.control.append(wire.pack_hello(self.handshake.hello()))
+        if self.topic_filter is not None:
+            self.topic_filter.tell(link)
 
     def _make_room(self, name: str) -> None:
         """End the oldest link of this name that has not greeted, where there are too many."""
@@ -298,11 +298,11 @@ class Node:
             self.rejections.ended(link, now)
         if link is not None and self.greeted.get(link.lane) is link:
             del self.greeted[link.lane]
-            if self.time is not None:
-                self.time.check.forget(link.lane)
+            if self.clock_monitor is not None:
+                self.clock_monitor.check.forget(link.lane)
             if self.ordering is not None:
                 self.ordering.forget(link.lane)
-            self.upkeep.lost(link, now)
+            self.timers.lost(link, now)
 
     def receive(self, number: int, data: bytes, now: int) -> None:
         """Take in bytes; what cannot be right ends the link with a reason."""
@@ -335,8 +335,8 @@ class Node:
 
     def count(self, link: Link, error: RemoteError) -> None:
         """Count what was refused, and go on."""
-        self.refused[type(error).__name__] += 1
-        self.last_refusal = f"{link.name or 'somebody who called'}: {error}"
+        self.rejected[type(error).__name__] += 1
+        self.last_rejection = f"{link.name or 'somebody who called'}: {error}"
 
     def why_out(self, lane: str) -> str:
         """Return the last word to one who is out of the group."""
@@ -358,20 +358,20 @@ class Node:
 
     def charge(self, link: Link, what: str, words: str) -> None:
         """Somebody says what would end this life."""
-        self.charges.bring(what, link.name, words)
+        self.eviction_votes.bring(what, link.name, words)
         self.weigh(link.heard_ns)
 
     def weigh(self, now: int) -> None:
         """Go out where enough of the others say so."""
         if self.ordering is not None and not self.out:
-            words = self.charges.verdict(self.ordering.members, self.greeted, now)
+            words = self.eviction_votes.verdict(self.ordering.members, self.greeted, now)
             if words:
                 begun = another_life(self.name)
                 self.go_out(begun if words == f"{PUT_OUT}: {begun}" else words)
 
     def end(self, link: Link, why: str) -> None:
         """End a link."""
-        link.control.append(wire.framed(wire.BYE, why.encode()[: wire.MAX_TEXT]))
+        link.control.append(wire.pack_frame(wire.BYE, why.encode()[: wire.MAX_TEXT]))
         link.closing = why or "it ends"
 
     def closing(self) -> list[int]:
@@ -383,24 +383,24 @@ class Node:
     def _frame(self, link: Link, kind: int, body: bytes, now: int) -> None:
         if kind == wire.BATCH:
             self._batch(link, body)
-        elif len(body) > wire.MAX_CONTROL and kind not in (wire.WELCOME, wire.LANES):
+        elif len(body) > wire.MAX_CONTROL and kind not in (wire.JOIN_REPLY, wire.SENDER_IDS):
             raise LimitError(f"a frame of kind {kind} of {len(body)} bytes")
         elif kind == wire.HELLO:
-            self.greeting.greeted(link, wire.unpack_hello(body), now)
+            self.handshake.greeted(link, wire.unpack_hello(body), now)
         elif kind == wire.BYE:
             self._bye(link, body)
         elif not link.lane:
             raise DecodeError(f"a frame of kind {kind} before a greeting")
-        elif kind == wire.WELCOME:
-            self.greeting.welcomed(link, wire.unpack_welcome(body), now)
+        elif kind == wire.JOIN_REPLY:
+            self.handshake.welcomed(link, wire.unpack_join_reply(body), now)
         elif kind == wire.PING:
             self._ping(link, body)
         elif kind == wire.PONG:
             self._pong(link, Reader(body), now)
-        elif kind == wire.LANES:
+        elif kind == wire.SENDER_IDS:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
-        elif kind == audience.TOPICS and self.audience is not None:
-            self.audience.told(link, body)
+        elif kind == audience.TOPICS and self.topic_filter is not None:
+            self.topic_filter.told(link, body)
         elif self.out:
             self.end(link, "out of the group")
         elif self.ordering is None:
@@ -410,22 +410,22 @@ class Node:
 
     def _news(self, link: Link, kind: int, body: bytes) -> None:
         ordering = self.active
-        if kind == wire.OWNER:
+        if kind == wire.SIGNER:
             self._owner(link, Reader(body))
-        elif kind == wire.HAVE:
+        elif kind == wire.ACK:
             rows = wire.read_rows(body, link.names)
             ordering.lanes.acknowledged(link.lane, rows)
             if link.lane in ordering.gone:  # it left, and has taken this before
                 ordering.had_by_departed = max(ordering.had_by_departed, rows.get(self.lane, 0))
-        elif kind == wire.WANT:
+        elif kind == wire.NAK:
             self.wanted(link, wire.read_rows(body, link.names))
         elif kind == wire.BUDGET:
             self.flow.budgets[link.lane] = Reader(body).varint()
             self.flow.update()
-        elif kind == wire.GONE:
+        elif kind == wire.TRUNCATED:
             link.given_up.update(wire.read_rows(body, link.names))
-        elif self.audience is not None and kind in audience.KINDS:
-            self.audience.frame(link, kind, body)
+        elif self.topic_filter is not None and kind in audience.KINDS:
+            self.topic_filter.frame(link, kind, body)
         else:
             raise DecodeError(f"a frame of an unknown kind, {kind}")
 
@@ -469,27 +469,27 @@ class Node:
         if self.ordering is None or not link.member:
             raise DecodeError("a batch before the two ends know each other")
         reader = Reader(body)
-        name, number = wire.named(reader.varint(), link.names), reader.varint()
+        name, number = wire.lookup_sender_id(reader.varint(), link.names), reader.varint()
         seal, data = reader.block(), reader.rest()
         if name != link.lane:
-            self._handed_on(link, name, number, Sealed(seal, data))
+            self._handed_on(link, name, number, SignedBatch(seal, data))
             return
         if self._check_all and number > self.ordering.lanes.newest(name):
             self.seals.check(name, number, data, seal)
         try:
-            is_new = self.ordering.take(name, number, Sealed(seal, data))
+            is_new = self.ordering.take(name, number, SignedBatch(seal, data))
         except IncarnationError as error:
             self._two_lives(link, name, error)
             raise
         if is_new:
             self.news = True
-            if self.time is not None:
-                self.time.received(name, number, read_head(data), direct=True)
-        elif not self._compare(link, name, number, Sealed(seal, data)):
+            if self.clock_monitor is not None:
+                self.clock_monitor.received(name, number, read_head(data), direct=True)
+        elif not self._compare(link, name, number, SignedBatch(seal, data)):
             # Perhaps the sender goes on from an old copy of its store: it is to see the difference.
             self._hand_back(link, name, number)
 
-    def _compare(self, link: Link, name: str, number: int, batch: Sealed) -> bool:
+    def _compare(self, link: Link, name: str, number: int, batch: SignedBatch) -> bool:
         """Look whether what comes again is the same. Who sealed two under one number is proven
         false; to put it out is left to those who know it, since what only it has is lost then.
         """
@@ -512,7 +512,7 @@ class Node:
         """Show the other end a batch of its own log as it is here."""
         lane = self.active.lanes.by_name[name]
         if lane.first <= number <= lane.newest:
-            link.control.append(self.outflow.batch_frame(name, number, lane.get(number)))
+            link.control.append(self.outbound.batch_frame(name, number, lane.get(number)))
 
     def _two_lives(self, link: Link, name: str, error: IncarnationError) -> None:
         """A batch shows that a store is an old copy: this member's own, or that of the sender.
@@ -522,7 +522,7 @@ class Node:
         """
         if error.member == self.lane:
             words = self._old_copy(name, self.active.lanes.newest(self.lane))
-            self.charges.bring(OLD_COPY, member_of(name), words)
+            self.eviction_votes.bring(OLD_COPY, member_of(name), words)
             self.weigh(link.heard_ns)
         elif error.member == name == link.lane:
             newest = self.active.lanes.newest(name)
@@ -530,7 +530,7 @@ class Node:
             words = f"{OLD_COPY}: {self.name} has another batch {newest} of {name}. {BEGIN_ANEW}"
             raise IncarnationError(words, name) from error
 
-    def _handed_on(self, link: Link, name: str, number: int, batch: Sealed) -> None:
+    def _handed_on(self, link: Link, name: str, number: int, batch: SignedBatch) -> None:
         """A batch of somebody else. What is wrong with it may be the fault of either, so the link
         stays, and the lane is asked of another.
         """
@@ -538,7 +538,7 @@ class Node:
         if name in link.distrusted:
             return
         skips = link.reader.skips
-        if skips and self.audience is not None and self.audience.skips(link, name, number):
+        if skips and self.topic_filter is not None and self.topic_filter.skips(link, name, number):
             return
         is_known = number <= ordering.lanes.newest(name)
         if is_known and name != self.lane:
@@ -558,8 +558,8 @@ class Node:
         try:
             if ordering.take(name, number, batch):
                 self.news = True
-                if self.time is not None:
-                    self.time.received(name, number, read_head(batch.wire), direct=False)
+                if self.clock_monitor is not None:
+                    self.clock_monitor.received(name, number, read_head(batch.wire), direct=False)
         except SequenceError as error:
             if isinstance(error, IncarnationError):
                 self._two_lives(link, name, error)
@@ -572,14 +572,14 @@ class Node:
         reader = Reader(body)
         clock = reader.varint()
         link.unheard = frozenset(wire.read_places(reader, link.names))
-        shown = () if self.time is None else (varint(max(0, self.time.system_clock_ns)),)
-        link.control.append(wire.framed(wire.PONG, varint(clock), *shown))
+        shown = () if self.clock_monitor is None else (varint(max(0, self.clock_monitor.system_clock_ns)),)
+        link.control.append(wire.pack_frame(wire.PONG, varint(clock), *shown))
 
     def _pong(self, link: Link, reader: Reader, now: int) -> None:
         link.round_trip_ns = max(0, now - reader.varint())
-        if self.time is not None and link.member:
+        if self.clock_monitor is not None and link.member:
             clock_ns = reader.varint() + link.round_trip_ns // 2
-            self.time.check.hear(link.lane, clock_ns, now)
+            self.clock_monitor.check.hear(link.lane, clock_ns, now)
 
     def _bye(self, link: Link, body: bytes) -> None:
         words = self.rejections.read_bye(link, body.decode(errors="replace"))
@@ -608,7 +608,7 @@ class Node:
                 link.staged.pop(name, None)
                 link.loading.discard(name)
             elif lane is not None and not self.can_show(name):
-                self.outflow.say_gone(link, name, lane.newest + 1)  # somebody else is asked
+                self.outbound.say_gone(link, name, lane.newest + 1)  # somebody else is asked
             elif lane is not None:
                 link.cursors[name] = number
                 link.reader.told_lacking.pop(name, None)
@@ -619,7 +619,7 @@ class Node:
         owner = self.seals.owner(name)
         if owner and name not in link.owners and name != self.lane:
             link.owners.add(name)
-            link.control.append(wire.framed(wire.OWNER, block(name.encode()), owner))
+            link.control.append(wire.pack_frame(wire.SIGNER, block(name.encode()), owner))
 
     # -- the end of a turn -------------------------------------------------------------------------
 
@@ -628,24 +628,24 @@ class Node:
         ordering = self.ordering
         if ordering is None or self.out:
             return
-        waits = self.time is not None and self.time.check.is_pending
-        if ordering.unsent and not (self.stopped or waits):
+        waits = self.clock_monitor is not None and self.clock_monitor.check.is_pending
+        if ordering.unsent and not (self.in_minority or waits):
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
             self.go_out(self._another_life() or self._put_out(self.lane))
 
     def shows(self, wall_ns: int, now: int) -> None:
         """The system's clock shows this (orders by clocks); told before all that goes by it."""
-        if self.time is not None:
+        if self.clock_monitor is not None:
             others: Collection[str] = () if self.ordering is None else self.ordering.members
-            reading = self.time.shows(wall_ns, now, alone=len(others) < 2)
+            reading = self.clock_monitor.shows(wall_ns, now, alone=len(others) < 2)
             if self.ordering is not None and not self.out:
-                self.ordering.clock.accuracy_ns = self.time.accuracy_ns
+                self.ordering.clock.accuracy_ns = self.clock_monitor.accuracy_ns
                 self.ordering.shows(reading)
 
     def tick(self, now: int) -> None:
         """Let time pass."""
-        self.upkeep.tick(now)
+        self.timers.tick(now)
 
     # -- the store ---------------------------------------------------------------------------------
 
@@ -667,7 +667,7 @@ class Node:
         self._stored.update(frontier)
         self.news = True
         if self.ordering is not None and not self.out:
-            self.greeting.stored()
+            self.handshake.stored()
 
     def safe(self) -> dict[str, int]:
         """Return for each lane how far it will survive a crash of this member."""
@@ -690,7 +690,7 @@ class Node:
             link.loading.clear()
         return found
 
-    def loaded(self, number: int, lane: str, batches: Iterable[tuple[int, Sealed]]) -> None:
+    def loaded(self, number: int, lane: str, batches: Iterable[tuple[int, SignedBatch]]) -> None:
         """The store has answered."""
         link = self.links.get(number)
         if link is not None:
@@ -706,7 +706,7 @@ class Node:
     def snapshot(self) -> bytes:
         """Return all that `restore` needs beside the batches; the log of rows begins anew."""
         ordering = self.active
-        waiting = (one for one in ordering.delivered if isinstance(one, Said))
+        waiting = (one for one in ordering.delivered if isinstance(one, SentBatch))
         runs = deque(one for one in (*self._open, *waiting) if not one.is_history)
         _drop_first(runs, self.done - self._before_open)
         state = ordering.state(message for run in runs for message in run.messages())
@@ -726,43 +726,43 @@ class Node:
             self.seals.recall(lane, owner)
         for row in saved.rows:
             ordering.replay(row)
-        if self.time is not None and ordering.clock.reading is not None:
-            self.time.resume(ordering.clock.reading, now)
+        if self.clock_monitor is not None and ordering.clock.reading is not None:
+            self.clock_monitor.resume(ordering.clock.reading, now)
         ordering.begin_again()
         self.done = max(done, saved.done)
-        fresh = deque([*waiting, *(one for one in ordering.delivered if isinstance(one, Said))])
+        fresh = deque([*waiting, *(one for one in ordering.delivered if isinstance(one, SentBatch))])
         _drop_first(fresh, self.done - done)
         ordering.delivered = list(fresh)
         ordering.backlog.restore(fresh, self.done)
         self.taken = self._before_open = self.done
         self._stored = ordering.lanes.frontier()
-        self.outflow.begin(ordering.lanes.newest(self.lane))
-        self.greeting.begin(ordering)
+        self.outbound.begin(ordering.lanes.newest(self.lane))
+        self.handshake.begin(ordering)
         if self.lane in ordering.lanes.left:  # others may have to be told still
             self.left = True
-            self.upkeep.call_all(now)
+            self.timers.call_all(now)
             return
         if ordering.members.get(self.lane) != self.address:
             ordering.change(Change(ChangeKind.JOINED, self.lane, self.address))
-        if self.audience is not None:
+        if self.topic_filter is not None:
             known = ordering.subscriptions.get(self.lane, ())
             if self.settings.topics is None:
-                self.audience.mine = known
-            elif known != self.audience.mine:
+                self.topic_filter.mine = known
+            elif known != self.topic_filter.mine:
                 self.say_subscription()
-        self.upkeep.call_all(now)
+        self.timers.call_all(now)
 
     # -- what goes out -----------------------------------------------------------------------------
 
     def place(self, lane: str) -> int:
         """Return under which place one speaks of a lane."""
-        return self.outflow.place(lane)
+        return self.outbound.place(lane)
 
     @property
     def acknowledge_every_ns(self) -> int:
         """How long one waits to tell all what has come."""
         members = len(self.ordering.members) if self.ordering is not None else 0
-        return self.settings.acknowledge_every_ns(members)
+        return self.settings.ack_period_ns(members)
 
     def acknowledge(self) -> None:
         """Tell all what has come since the last time."""
@@ -774,7 +774,7 @@ class Node:
         news = {n: c for n, c in safe if c > self._told.get(n, 0)}
         if news and self.greeted:
             self._told.update(news)
-            frame = wire.pack_rows(wire.HAVE, [(self.place(n), c) for n, c in news.items()])
+            frame = wire.pack_rows(wire.ACK, [(self.place(n), c) for n, c in news.items()])
             for link in self.greeted.values():
                 if link.member:  # else it is told all with its welcome
                     link.control.append(frame)
@@ -820,11 +820,11 @@ class Node:
         link = self.links[number]
         batches: list[bytes] = []
         if link.member and not link.closing and not self.out and self.ordering is not None:
-            batches = self.outflow.batches(link, budget)
-        return self.outflow.written(link, batches, now)
+            batches = self.outbound.batches(link, budget)
+        return self.outbound.written(link, batches, now)
 
 
-def _drop_first(runs: deque[Said], count: int) -> None:
+def _drop_first(runs: deque[SentBatch], count: int) -> None:
     """Remove the first `count` messages of runs."""
     while runs and count >= runs[0].live_count:
         count -= runs.popleft().live_count

@@ -26,17 +26,17 @@ from antecede.live.events import (
     Change,
     ChangeKind,
     Delivery,
-    GivenUp,
     Id,
     Message,
-    Said,
+    MessagesAbandoned,
+    SentBatch,
     View,
     member_of,
     new_id,
 )
 from antecede.live.flow import Backlog
 from antecede.live.heads import GROUP_TOPIC
-from antecede.live.lanes import Lane, Lanes, Sealed
+from antecede.live.lanes import SenderLog, SenderLogs, SignedBatch
 from antecede.live.ordering_state import State
 from antecede.live.settings import FULL, HOLD, NS, Settings
 
@@ -64,7 +64,7 @@ class Row(NamedTuple):
     lane: str
     number: int
     """Of the batch, or INVITED, or CUT."""
-    batch: Sealed
+    batch: SignedBatch
 
 
 class Guest(NamedTuple):
@@ -107,8 +107,8 @@ class Ordering:
         self.group = settings.group(lane, invitation)
         self.settings, self._seal, self._invitation = settings, seal, invitation
         self.me = lane
-        self.lanes = Lanes()
-        self.lanes.by_name[self.me] = Lane()
+        self.lanes = SenderLogs()
+        self.lanes.by_name[self.me] = SenderLog()
         self.members: dict[str, str] = {}
         """Lane -> address ("": unknown), of everybody who is in."""
         self.gone: set[str] = set()
@@ -143,8 +143,8 @@ class Ordering:
         """Whether one of these is said here: it goes out once the store has it."""
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
-        self._one_a_batch, self._largest = settings.by_reply, settings.largest
-        self._orphans = orphans.Orphans(settings.missing_parent)
+        self._one_a_batch, self._largest = settings.by_reply, settings.max_message_bytes
+        self._orphans = orphans.Orphans(settings.on_missing_parent)
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
@@ -171,7 +171,7 @@ class Ordering:
             raise LocalError(f"a message is bytes, not {type(payload).__name__}")
         size = len(payload)
         if size > self._largest:
-            raise LocalError(f"{size} bytes; largest={self.settings.largest} is the most")
+            raise LocalError(f"{size} bytes; largest={self.settings.max_message_bytes} is the most")
         if topics or self._apart:
             if self._one_a_batch and not topics:
                 self.flush()
@@ -241,7 +241,7 @@ class Ordering:
         """Return the error for a message that `memory` has no room for."""
         return BufferFullError(
             f"{member_of(self.me)}: {self.memory_in_use:,} bytes of its messages wait for the "
-            f"others or the store; memory={self.settings.memory:,} is the limit: `await "
+            f"others or the store; memory={self.settings.max_memory_bytes:,} is the limit: `await "
             "peer.send(...)`, or `await peer.room()` first"
         )
 
@@ -275,9 +275,9 @@ class Ordering:
             head = heads.pack_head(self.clock.accuracy_ns, self._now(), topics)
             wire = head + sent
         else:
-            sent = self.group.send(payload, reply_to=[(one.lane, one.number) for one in reply_to])
+            sent = self.group.send(payload, reply_to=[(one.sender_id, one.number) for one in reply_to])
             wire = bytes(sent)
-        self._keep_own(sent.seq, Sealed(self._seal(sent.seq, wire), wire))
+        self._keep_own(sent.seq, SignedBatch(self._seal(sent.seq, wire), wire))
         self._own(batch, reply_to, topics)
         self._deliver(())
         return sent.seq
@@ -288,7 +288,7 @@ class Ordering:
         assert isinstance(packet.wire, group_message.Sent)
         return packet.wire
 
-    def _keep_own(self, number: int, batch: Sealed) -> None:
+    def _keep_own(self, number: int, batch: SignedBatch) -> None:
         lane = self.lanes.by_name[self.me]
         self.lanes.take(self.me, number, batch)
         lane.fed = number
@@ -306,7 +306,7 @@ class Ordering:
 
     # -- what others said --------------------------------------------------------------------------
 
-    def take(self, name: str, number: int, batch: Sealed) -> bool:
+    def take(self, name: str, number: int, batch: SignedBatch) -> bool:
         """Take the next batch of another member's lane; False: it is known.
 
         Raises SequenceError for a gap before it, and another RemoteError when it cannot be: then
@@ -321,7 +321,7 @@ class Ordering:
             if number != 1:
                 raise SequenceError(f"batch {number} of {name}, of which there is none here")
             self._check_lives(name)
-            lane = self.lanes.by_name[name] = Lane()
+            lane = self.lanes.by_name[name] = SenderLog()
         messages: list[group_message.Message] = []
         if lane.fed == lane.newest == number - 1:  # as mostly: nothing of it waits for room
             try:
@@ -341,10 +341,10 @@ class Ordering:
             self._deliver(orphans.released(self.group, self.cuts))
         return True
 
-    def _row(self, lane: str, number: int, batch: Sealed) -> None:
+    def _row(self, lane: str, number: int, batch: SignedBatch) -> None:
         if self._timed and not self.clock.noted:
             self.clock.noted = True
-            self.rows.append(Row(CLOCK, self._now(), Sealed(b"", b"")))
+            self.rows.append(Row(CLOCK, self._now(), SignedBatch(b"", b"")))
         self.rows.append(Row(lane, number, batch))
 
     def _check_lives(self, name: str) -> None:
@@ -388,7 +388,7 @@ class Ordering:
             self.clock.topics[name, number] = head.topics
         return messages
 
-    def take_run(self, name: str, upto: int, batch: Sealed) -> bool:
+    def take_run(self, name: str, upto: int, batch: SignedBatch) -> bool:
         """Take what stands for the next batches of another member's lane, up to a number.
 
         False: they are known. Raises SequenceError for a gap before it, DecodeError where nothing
@@ -418,7 +418,7 @@ class Ordering:
     def miss(self, name: str, count: int) -> None:
         """Tell the application that so many batches of a lane never come."""
         self.given_up += count
-        self.delivered.append(GivenUp(name, count, ()))
+        self.delivered.append(MessagesAbandoned(name, count, ()))
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
         """Hand messages over, and feed the lanes that waited for them or for room."""
@@ -478,7 +478,7 @@ class Ordering:
             self.place += len(said)
             answers = tuple([Id(*one) for one in message.reply_to])
             missing = tuple([Id(*one) for one in message.missing])
-            run = Said(message.sender, first, said, answers, missing, topics)
+            run = SentBatch(message.sender, first, said, answers, missing, topics)
             self.delivered.append(run)
             size = len(message.payload)
             self.backlog.add(message.sender, message.seq, self.place, size, len(said))
@@ -506,7 +506,7 @@ class Ordering:
         if messages or again:
             if self.keep_rows:
                 self.clock.noted = True
-                self.rows.append(Row(CLOCK, reading, Sealed(b"", b"")))
+                self.rows.append(Row(CLOCK, reading, SignedBatch(b"", b"")))
             self._deliver(messages)
 
     def _now(self) -> int:
@@ -551,17 +551,17 @@ class Ordering:
         if change.kind is ChangeKind.SUBSCRIBED:
             self._subscribed(by, change)
         elif change.kind is ChangeKind.JOINED:
-            if change.lane not in self.gone:
-                if change.lane not in self.members:  # else it was restarted, and says so again
-                    self._forget_guests(change.member, change.lane)
-                self.members[change.lane] = change.detail
-        elif self._may_be_gone(by, change.lane):
-            if by == change.lane:
+            if change.sender_id not in self.gone:
+                if change.sender_id not in self.members:  # else it was restarted, and says so again
+                    self._forget_guests(change.member, change.sender_id)
+                self.members[change.sender_id] = change.detail
+        elif self._may_be_gone(by, change.sender_id):
+            if by == change.sender_id:
                 self.lanes.left.add(by)
-            if change.kind is ChangeKind.PUT_OUT and len(self.put_out_by) < MOST_REASONS:
+            if change.kind is ChangeKind.EVICTED and len(self.put_out_by) < MOST_REASONS:
                 why = f"by {member_of(by)}" + (f": {change.detail}" if change.detail else "")
-                self.put_out_by.setdefault(change.lane, why)
-            self._remove(change.lane)
+                self.put_out_by.setdefault(change.sender_id, why)
+            self._remove(change.sender_id)
         if set(self.members) != before:
             self.delivered.append(View(tuple(sorted(self.members)), change))
 
@@ -594,7 +594,7 @@ class Ordering:
             guest = self.guests[lane] = Guest(invitation, self.done(), tuple(self.history))
             self.lanes.acknowledged(lane, guest.frontier)
             if self.keep_rows:
-                self._row(lane, INVITED, Sealed(b"", b""))
+                self._row(lane, INVITED, SignedBatch(b"", b""))
         return guest
 
     def _invite(self, lane: str) -> bytes:
@@ -658,7 +658,7 @@ class Ordering:
         """
         if not self._one_a_batch:
             return orphans.hopeless(self.group, self.gone, self.lanes.newest)
-        if self.settings.missing_parent == HOLD:
+        if self.settings.on_missing_parent == HOLD:
             return {}
         have = self.lanes.frontier()
         known = {*have, *self.members, *self.gone, *self.guests, *self.cuts}.union(
@@ -678,7 +678,7 @@ class Ordering:
         Order "reply": nothing came behind it, and what answers more than that is an orphan.
         """
         if self.keep_rows:
-            self._row(lane, CUT, Sealed(b"", str(last).encode()))
+            self._row(lane, CUT, SignedBatch(b"", str(last).encode()))
         self.cuts[lane] = last
         if self._one_a_batch:
             if lane not in self.lanes.by_name:  # a stranger: should it come after all, it is told
@@ -689,7 +689,7 @@ class Ordering:
         self._deliver(self.group.leave(lane, last, force=True))
         lost = self.lanes.newest(lane) - last
         self.given_up += lost
-        self.delivered.append(GivenUp(lane, lost, lacking))
+        self.delivered.append(MessagesAbandoned(lane, lost, lacking))
 
     # -- the way through a store -------------------------------------------------------------------
 
@@ -725,8 +725,8 @@ class Ordering:
         stored: bytes,
         settings: Settings,
         seal: Seal,
-        batch_of: Callable[[str, int], Sealed],
-    ) -> tuple[Ordering, list[Said]]:
+        batch_of: Callable[[str, int], SignedBatch],
+    ) -> tuple[Ordering, list[SentBatch]]:
         """Return what `state` was made of, and the messages that were not acknowledged then.
 
         `batch_of` gives batches that were taken and not yet given to the group. Raises DecodeError.
@@ -735,7 +735,7 @@ class Ordering:
         ordering = cls(was.me, settings, seal, was.invitation)
         ordering.group.restore(was.group, resume=True)
         for name, oldest, newest, fed in was.lanes:
-            lane = ordering.lanes.by_name[name] = Lane(fed + 1)
+            lane = ordering.lanes.by_name[name] = SenderLog(fed + 1)
             lane.oldest, lane.fed = oldest, fed
             for number in range(fed + 1, newest + 1):
                 ordering.lanes.take(name, number, batch_of(name, number))
@@ -807,5 +807,5 @@ def _may_come_right(error: RemoteError) -> bool:
 def _may_say(by: str, change: Change) -> bool:
     """Everybody speaks for itself, and a life says that former ones are over; anybody puts out."""
     if change.kind in (ChangeKind.JOINED, ChangeKind.SUBSCRIBED):
-        return change.lane == by
-    return change.kind is ChangeKind.PUT_OUT or change.member == member_of(by)
+        return change.sender_id == by
+    return change.kind is ChangeKind.EVICTED or change.member == member_of(by)

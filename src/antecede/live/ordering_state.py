@@ -17,7 +17,7 @@ from antecede.core.protocols.serialization import (
     unpack_state,
 )
 from antecede.errors import DecodeError
-from antecede.live.events import Id, Message, Said
+from antecede.live.events import Id, Message, SentBatch
 
 IDS: Shape = Many((TEXT, NUMBER))
 MESSAGE: Shape = (TEXT, NUMBER, BYTES, IDS, IDS, Many(TEXT))
@@ -77,13 +77,13 @@ def unpack(data: bytes) -> State:
     )
 
 
-def as_said(message: Message) -> Said:
+def as_said(message: Message) -> SentBatch:
     """Return a message as what was said at once."""
-    return Said(message.lane, message.number, [message.payload], *message[3:6])
+    return SentBatch(message.sender_id, message.number, [message.payload], *message[3:6])
 
 
 def _plain(message: Message) -> tuple[Any, ...]:
-    ids = (tuple(map(tuple, some)) for some in (message.reply_to, message.missing))
+    ids = (tuple(map(tuple, some)) for some in (message.reply_to, message.missing_ids))
     return (*message[:3], *ids, message.topics)
 
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from antecede.core.group import Group
 from antecede.core.group import message as group_message
 from antecede.errors import RemoteError
-from antecede.live.events import GivenUp, Id, is_lane
-from antecede.live.settings import SET_ASIDE
+from antecede.live.events import Id, MessagesAbandoned, is_lane
+from antecede.live.settings import DROP
 
 Ends = dict[str, tuple[int, tuple[str, ...]]]
 """Lane -> (its last batch that counts, lanes of which something is missing)."""
@@ -40,8 +40,8 @@ def hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -
         dead |= more
     ends: Ends = {}
     for one in sorted(dead, reverse=True):
-        if one.lane in gone:
-            ends[one.lane] = one.number - 1, tuple(sorted(dead[one]))
+        if one.sender_id in gone:
+            ends[one.sender_id] = one.number - 1, tuple(sorted(dead[one]))
     return ends
 
 
@@ -100,12 +100,12 @@ class Orphans:
         self.aside = set(aside)
         """Messages that were set aside."""
 
-    def set_aside(self, message: group_message.Message) -> GivenUp | None:
+    def set_aside(self, message: group_message.Message) -> MessagesAbandoned | None:
         """Return what to tell the application instead of a message; None: hand it over."""
-        if self._policy != SET_ASIDE:
+        if self._policy != DROP:
             return None
         lost = [*message.missing, *(one for one in message.reply_to if Id(*one) in self.aside)]
         if not lost:
             return None
         self.aside.add(Id(*message.id))
-        return GivenUp(message.sender, 1, tuple(sorted({lane for lane, _ in lost})))
+        return MessagesAbandoned(message.sender, 1, tuple(sorted({lane for lane, _ in lost})))

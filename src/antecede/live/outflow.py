@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from antecede.core.clocks.encoding import block, varint
 from antecede.live import wire
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SMALL_BATCH = 1 << 12
 """Bytes of a batch whose frame is kept."""
 
 
-class Outflow:
+class Outbound:
     """What one peer writes, and under which places it speaks of lanes."""
 
     def __init__(self, node: Node) -> None:
@@ -50,7 +50,7 @@ class Outflow:
         It differs from the one there if this member goes on from an old copy of its store.
         None: there is no such batch in memory, or the order is by topics.
         """
-        if self._node.audience is not None:
+        if self._node.topic_filter is not None:
             return None
         lane = self._node.active.lanes.by_name[self._node.lane]
         recent = islice(lane.after(max(self.begun, had - SPECIMENS)), SPECIMENS)
@@ -73,7 +73,7 @@ class Outflow:
             link.named = len(self.places)
         if link.member and not link.told_budget:
             link.told_budget = True
-            link.control.append(wire.framed(wire.BUDGET, varint(self._node.flow.budget)))
+            link.control.append(wire.pack_frame(wire.BUDGET, varint(self._node.flow.budget)))
         if link.control:
             # The greeting is the first of all, and names nothing.
             if link.bytes_out == 0:
@@ -110,7 +110,7 @@ class Outflow:
         while staged and staged[0][0] <= cursor:
             staged.popleft()
         if staged and cursor + 1 < lane.first:
-            found: Iterable[tuple[int, Sealed]] = list(staged)
+            found: Iterable[tuple[int, SignedBatch]] = list(staged)
         elif cursor + 1 < lane.first:
             if cursor + 1 < lane.oldest:
                 self.say_gone(link, name, lane.oldest)
@@ -119,8 +119,8 @@ class Outflow:
             return 0
         else:
             found = lane.after(cursor)
-        if self._node.audience is not None:
-            size = self._node.audience.pull(link, name, found, upto, budget, parts)
+        if self._node.topic_filter is not None:
+            size = self._node.topic_filter.pull(link, name, found, upto, budget, parts)
             if name == self._node.lane:
                 self.told(link.cursors.get(name, 0))
             return size
@@ -141,9 +141,9 @@ class Outflow:
         """Say, once, that what the other end lacks is not here any more."""
         if link.told_gone.get(name) != oldest:
             link.told_gone[name] = oldest
-            link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), oldest)]))
+            link.control.append(wire.pack_rows(wire.TRUNCATED, [(self.place(name), oldest)]))
 
-    def batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
+    def batch_frame(self, name: str, number: int, batch: SignedBatch) -> bytes:
         """Return a batch as a frame."""
         if name != self._node.lane or len(batch.wire) > SMALL_BATCH:
             return self._made(name, number, batch)
@@ -153,6 +153,6 @@ class Outflow:
             self._framed.pop(number - BATCH_FRAMES, None)
         return frame
 
-    def _made(self, name: str, number: int, batch: Sealed) -> bytes:
+    def _made(self, name: str, number: int, batch: SignedBatch) -> bytes:
         head = varint(self.place(name)) + varint(number) + block(batch.seal)
-        return wire.framed(wire.BATCH, head, batch.wire)
+        return wire.pack_frame(wire.BATCH, head, batch.wire)

@@ -40,7 +40,7 @@ from antecede.core.propagation import Past
 from antecede.core.protocols import Relation
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import counted, shown
-from antecede.live.begun import Begun
+from antecede.live.begun import LoopGuard
 from antecede.live.drivers.addresses import (
     addresses_of,
     joined_address,
@@ -51,14 +51,14 @@ from antecede.live.drivers.addresses import (
 from antecede.live.drivers.handshakes import is_for_good, why_no_handshake
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
-    LIFE_LENGTH,
+    INCARNATION_LENGTH,
     Event,
-    GivenUp,
     Id,
     Message,
-    Said,
+    MessagesAbandoned,
+    SentBatch,
     View,
-    checked_name,
+    check_name,
     lane_of,
     member_of,
 )
@@ -67,14 +67,14 @@ from antecede.live.hierarchy import making
 from antecede.live.inbox import Inbox
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
-from antecede.live.sealing import Seals
+from antecede.live.sealing import Signatures
 from antecede.live.settings import MAJORITY, in_ns
-from antecede.live.showing import Showing
+from antecede.live.showing import StatusServer
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
-from antecede.live.timekeeping import Alarm, Delays
+from antecede.live.timekeeping import BoundViolation, Delays
 from antecede.live.values import check_seconds, check_secure, check_timeout, options_of
-from antecede.live.waking import Waking
+from antecede.live.waking import Notifier
 
 if TYPE_CHECKING:
     from antecede.live.tls import Tls
@@ -113,7 +113,7 @@ class Peer:
     be read there, as `antecede view --follow` does (None: a minute at most). `topics`: what it
     subscribes to (by topics); None: nothing, or what the store knows. `clock_error_s`: how far its
     clock may be from true time (orders by clocks); None: chrony or the kernel is asked.
-    `on_alarm`: called, in the loop, with each `Alarm` that a bound of an order by clocks is broken.
+    `on_bound_violation`: called, in the loop, with each `Alarm` that a bound of an order by clocks is broken.
     Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
@@ -145,7 +145,7 @@ class Peer:
         self,
         name: str,
         *,
-        room: str = "",
+        group_name: str = "",
         order: str = "causal",
         role: str | None = None,
         options: Mapping[str, Any] | None = None,
@@ -158,10 +158,10 @@ class Peer:
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
         trace_every_s: float | None = None,
-        on_alarm: Callable[[Alarm], None] | None = None,
+        on_bound_violation: Callable[[BoundViolation], None] | None = None,
         **settings: Any,
     ) -> None:
-        self.name = checked_name(name)
+        self.name = check_name(name)
         check_secure(name, tls, insecure)
         if acknowledge not in ("next", "explicit"):
             raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
@@ -169,19 +169,19 @@ class Peer:
         more = in_ns(settings, kind, ARGUMENTS)
         if role is not None:
             more["role"] = role
-        self.settings = kind(room=room, order=order, options=options_of(options), **more)
+        self.settings = kind(group_name=group_name, order=order, options=options_of(options), **more)
         given = {"listen": listen, "address": address, "store": store, "trace": trace}
         making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
-        self._memory = self.settings.memory
+        self._memory = self.settings.max_memory_bytes
         self._timed = self.settings.timed
-        if on_alarm is not None and not self._timed:
-            raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
-        if on_alarm is not None and not callable(on_alarm):
+        if on_bound_violation is not None and not self._timed:
+            raise LocalError(f"on_bound_violation=: order {order!r} goes by no clock")
+        if on_bound_violation is not None and not callable(on_bound_violation):
             raise LocalError(
-                f"on_alarm= is called with an Alarm, which {shown(on_alarm)} cannot be"
+                f"on_bound_violation= is called with an Alarm, which {shown(on_bound_violation)} cannot be"
             )
-        self._on_alarm = on_alarm
+        self._on_alarm = on_bound_violation
         if trace is not None and self._timed:
             raise LocalError(
                 f"trace=: order {order!r} goes by what arrived, and by topics, and a trace of what "
@@ -193,7 +193,7 @@ class Peer:
             split_address(address)
         self._address = address
         self._store_path = None if store is None else _file("store", store)
-        self._showing = Showing(name, status)
+        self._showing = StatusServer(name, status)
         self._trace_path = None if trace is None else _file("trace", trace)
         if trace is not None:
             importlib.import_module(
@@ -203,7 +203,7 @@ class Peer:
         self._trace_every_s = _every(trace_every_s, trace)
         self._looks = self._majority or self._timed or trace is not None
         """Whether there is more to do when something is sent than to send it."""
-        self._begun = Begun(name)
+        self._begun = LoopGuard(name)
         self._restored = False
         """Whether it goes on in the group that its store knew."""
         self._node: Node | None = None
@@ -213,7 +213,7 @@ class Peer:
         self._keeps_open = by_hand and store is not None
         """True if messages are kept until the application acknowledges them."""
         self._inbox = Inbox(begun, by_hand=by_hand, durable=store is not None)
-        self._waking = Waking()
+        self._waking = Notifier()
         self._ended = False
 
     # -- beginning and end -------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class Peer:
                 node.restore(saved, time.monotonic_ns())
                 self._inbox.begin(node.done)
             if self._keeps_open:
-                node.inbox_limit = self.settings.memory
+                node.inbox_limit = self.settings.max_memory_bytes
             await self._begin_to_listen(node)
             await self._showing.begin(self.status)
             self._driver.start()
@@ -272,13 +272,13 @@ class Peer:
         room, options = self.settings.tags()
         return Store(self._store_path, self.name, room + options + self.settings.order.encode())
 
-    def _seals(self, store: Store | None, lane: str) -> Seals | None:
+    def _seals(self, store: Store | None, lane: str) -> Signatures | None:
         if self._tls is None:
             return None
-        from antecede.live.seals import CertifiedSeals  # needs the extra
+        from antecede.live.seals import CertifiedSignatures  # needs the extra
 
         secret = b"" if store is None else store.get("secret") or b""
-        seals = CertifiedSeals(self._tls, self.settings.room, lane, time.time, secret)
+        seals = CertifiedSignatures(self._tls, self.settings.group_name, lane, time.time, secret)
         if store is not None and not secret:
             store.put("secret", seals.secret)
         return seals
@@ -314,7 +314,7 @@ class Peer:
             )
         return self._trace
 
-    def _note_delivered(self, said: Said) -> None:
+    def _note_delivered(self, said: SentBatch) -> None:
         if (trace := self._traced()) is not None:
             trace.delivered(said)
 
@@ -338,7 +338,7 @@ class Peer:
             raise PeerError(self._words(lost))
 
     async def close(self) -> None:
-        """End without leaving: the others keep what comes meanwhile, as `put_out_s` says.
+        """End without leaving: the others keep what comes meanwhile, as `evict_after_s` says.
 
         Without a store the log names the messages that no other member has, at level ERROR.
         """
@@ -400,13 +400,13 @@ class Peer:
         ordering = self.node.ordering
         return tuple(ordering.history) if ordering is not None else ()
 
-    def ask(self) -> dict[str, str]:
-        """Ask at once for what others have and is not here, as is done after `relay_s` anyway.
+    def request_missing(self) -> dict[str, str]:
+        """Ask at once for what others have and is not here, as is done after `repair_delay_s` anyway.
 
         Returns whose messages are asked for, and of whom, by lanes; empty: nobody who is connected
         is known to have more than is here.
         """
-        asked = self.node.upkeep.ask_now(time.monotonic_ns())
+        asked = self.node.timers.ask_now(time.monotonic_ns())
         self._running.soon()
         return asked
 
@@ -419,12 +419,12 @@ class Peer:
         left = self._tls.left_s(time.time()) if self._tls is not None else None
         return status_of(
             *(self.node, time.monotonic_ns(), trouble, self._inbox.done_upto()),
-            untraced=lost,
-            certificate_left_s=left,
+            trace_rows_dropped=lost,
+            certificate_expires_in_s=left,
             connection_bytes=self._running.buffered(),
         )
 
-    async def found(self) -> None:
+    async def bootstrap(self) -> None:
         """Begin a group of one, unless the peer goes on in the group that its store knows.
 
         Raises LocalError when it is in a group otherwise, PeerError when it has left, or ended.
@@ -436,7 +436,7 @@ class Peer:
             await self._until(self._settled)
 
     async def join(
-        self, address: str | Sequence[str], *, timeout_s: float = 10.0, or_found: bool = False
+        self, address: str | Sequence[str], *, timeout_s: float = 10.0, or_bootstrap: bool = False
     ) -> None:
         """Join the group of the member at "HOST:PORT", unless the peer goes on in the group that
         its store knows.
@@ -446,7 +446,7 @@ class Peer:
         refuses; it says why. Raises LocalError when the peer is in a group otherwise, PeerError
         when it has left, is out of the group, or has ended.
 
-        `or_found`: begin a group where none of the addresses is in one. All members give the same
+        `or_bootstrap`: begin a group where none of the addresses is in one. All members give the same
         list, with their own addresses in it, and may start at once: the first one that is up
         begins the group. A later one waits `timeout_s` for those before it. Members that cannot
         reach each other at their start begin groups apart.
@@ -455,8 +455,8 @@ class Peer:
         check_timeout(timeout_s)
         if not self._is_new():
             return
-        earlier = self._before(addresses) if or_found else []
-        if or_found:
+        earlier = self._before(addresses) if or_bootstrap else []
+        if or_bootstrap:
             addresses = [one for one in addresses if one != self.address]
         failures: list[str] = []
 
@@ -474,8 +474,8 @@ class Peer:
         for one in cycle(addresses or [""]):
             over = time.monotonic() > (end if earlier else min(end, begun + FOUND_S))
             sure = time.monotonic() > end or absent | waiting >= set(addresses)
-            if or_found and over and sure and not waiting.intersection(earlier):
-                await self.found()
+            if or_bootstrap and over and sure and not waiting.intersection(earlier):
+                await self.bootstrap()
                 return
             if not addresses:
                 await asyncio.sleep(CALL_AGAIN_S)
@@ -492,13 +492,13 @@ class Peer:
             (absent.add if is_absent else absent.discard)(one)
         await self._until(self._settled)
         if self._timed:  # what goes out before all are connected comes too late for its bounds
-            await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
+            await self._until(lambda: not self.node.timers.unheard(), LINKS_S)
 
     def _before(self, addresses: Sequence[str]) -> Sequence[str]:
         """Return the addresses before this member's own. Raises LocalError if it is not there."""
         if self.address not in addresses:
             raise LocalError(
-                f"or_found=True: the own address of {self.name}, {self.address or 'none'}, is not "
+                f"or_bootstrap=True: the own address of {self.name}, {self.address or 'none'}, is not "
                 f"among {', '.join(addresses)}; give all members one list of all their addresses"
             )
         return addresses[: addresses.index(self.address)]
@@ -524,11 +524,11 @@ class Peer:
     ) -> None:
         """Call once, and wait for what comes of it."""
         node = self.node
-        node.refusal, refused = "", node.refused.total()
+        node.refusal, refused = "", node.rejected.total()
         self._running.call(address, called)
         await self._until(
             lambda: (
-                self._in_group or bool(node.refusal) or node.refused.total() > refused or failed()
+                self._in_group or bool(node.refusal) or node.rejected.total() > refused or failed()
             ),
             min(end - time.monotonic(), CALL_WAIT_S),
         )
@@ -536,8 +536,8 @@ class Peer:
             return
         if node.refusal and not node.refusal.startswith(NOT_YET):
             raise PeerError(f"{address} does not let {self.name} in: {node.refusal}")
-        if node.refused.total() > refused:
-            raise PeerError(f"{address} is none to join: {node.last_refusal}")
+        if node.rejected.total() > refused:
+            raise PeerError(f"{address} is none to join: {node.last_rejection}")
         await asyncio.sleep(CALL_AGAIN_S)
 
     def _settled(self) -> bool:
@@ -566,7 +566,7 @@ class Peer:
         connected, last = set(node.greeted), node.active.newest_with_messages()
 
         def is_known() -> bool:
-            owed = connected & node.greeted.keys() & set(node.owed())
+            owed = connected & node.greeted.keys() & set(node.unacknowledged_members())
             return bool(node.out) or (not owed and node.heard_upto() >= last)
 
         await self._until(is_known, timeout_s)
@@ -581,7 +581,7 @@ class Peer:
         ordering, had = self.node.ordering, self.node.heard_upto()
         if ordering is None or self.node.out or self._running.broken is not None:
             return ()
-        if ordering.unsent and not self.node.stopped:
+        if ordering.unsent and not self.node.in_minority:
             ordering.flush()
         found: list[Id] = []
         async for number, batch in self._running.own_behind(had):
@@ -600,20 +600,20 @@ class Peer:
             "until a member is connected, or give store= to send them after a restart"
         )
 
-    def put_out(self, member: str, why: str = "") -> None:
+    def evict(self, member: str, why: str = "") -> None:
         """Put a member out of the group: nothing more is taken from it.
 
         What anybody took of it before is handed on to all. Raises LocalError for who is no other
         member, PeerError in the part without a majority where that stops.
         """
         self._check()
-        if self.node.stopped:
+        if self.node.in_minority:
             raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
         lanes = [lane for lane in self.node.others() if member_of(lane) == member]
         if not lanes:
             raise LocalError(f"{member!r} is not another member of this group")
         for lane in lanes:
-            self.node.put_out(lane, why or f"asked by {self.name}")
+            self.node.evict(lane, why or f"asked by {self.name}")
         self._running.soon()
 
     # -- sending -----------------------------------------------------------------------------------
@@ -632,12 +632,12 @@ class Peer:
         LocalError for what is no message, or answers one that was never here, and PeerError when
         the peer has left, is out of the group, or in the part without a majority where that stops.
         """
-        await self.room()
+        await self.drain()
         sent = self.send_nowait(payload, reply_to=reply_to, topics=topics)
-        await self.kept()
+        await self.flush()
         return sent
 
-    async def kept(self) -> None:
+    async def flush(self) -> None:
         """Wait until what was sent so far will survive a crash of this peer."""
         self._check_open()
         if self.node.durable:
@@ -682,7 +682,7 @@ class Peer:
         self, ordering: Ordering, payload: bytes, answered: Sequence[Id], topics: Collection[str]
     ) -> Id:
         """Say something where a majority, a clock or a trace is to be looked at."""
-        if self._majority and self.node.stopped:
+        if self._majority and self.node.in_minority:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
         if self._timed:
             self._running.show()
@@ -722,17 +722,17 @@ class Peer:
         those that the store knows; empty in orders that go by no clock. `proposed_bounds` makes
         bounds of them.
         """
-        return {} if self.node.time is None else dict(self.node.time.delays)
+        return {} if self.node.clock_monitor is None else dict(self.node.clock_monitor.delays)
 
     def _batch_to_come(self) -> int:
         """Return the number of the batch that holds, or will hold, the newest message."""
         ordering = self.node.active
         return ordering.lanes.newest(self.node.lane) + ordering.unsent
 
-    async def room(self) -> None:
+    async def drain(self) -> None:
         """Wait while most of the others cannot keep up, as `send` does before it sends."""
         ordering, driver = self._check(), self._running
-        at_most = min(PENDING, self.settings.memory // 4)
+        at_most = min(PENDING, self.settings.max_memory_bytes // 4)
         flow = self.node.flow
         while (
             ordering.waiting_bytes > PENDING
@@ -787,7 +787,7 @@ class Peer:
             self._finished(inbox.current)
         self._end_taking(too_late)
 
-    async def batches(self) -> AsyncIterator[Said]:
+    async def batches(self) -> AsyncIterator[SentBatch]:
         """Return what each member said at once, as it comes: the quickest way.
 
         All of it counts as done when the next is asked for. Ends and raises as `events`.
@@ -802,7 +802,7 @@ class Peer:
                 self._inbox.finished(said, self.node.ordering, taken)
         self._end_taking(too_late)
 
-    async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
+    async def _more(self, others: deque[View | MessagesAbandoned] | None = None) -> bool:
         """Wait until there are messages to run, or something in `others`; False: it has ended.
 
         Without `others` what is no message is passed over.
@@ -828,10 +828,10 @@ class Peer:
         if self.node.consume(count):
             self._running.soon()
 
-    def _finished(self, said: Said | None) -> None:
+    def _finished(self, said: SentBatch | None) -> None:
         self._inbox.finished(said, self.node.ordering)
 
-    def past(self) -> Past:
+    def causal_context(self) -> Past:
         """Return what this program follows: what it was handed and has sent, for
         `antecede.core.propagation`.
 
@@ -853,7 +853,7 @@ class Peer:
         ordering = self.node.ordering
         if ordering is not None and (
             ordering.place - self._inbox.taken > MAX_READY
-            or ordering.backlog.bytes > self.node.inbox_limit + self.settings.memory
+            or ordering.backlog.bytes > self.node.inbox_limit + self.settings.max_memory_bytes
         ):
             self._running.read(False)
         self._waking.wake()
@@ -948,7 +948,7 @@ def _life(store: Store | None) -> str:
     """Return what tells this life of a member from its others: as stored, or drawn."""
     letters = string.ascii_lowercase + string.digits
     known = None if store is None else store.get("life")
-    life = known or "".join(secrets.choice(letters) for _ in range(LIFE_LENGTH)).encode()
+    life = known or "".join(secrets.choice(letters) for _ in range(INCARNATION_LENGTH)).encode()
     if store is not None and known is None:
         store.put("life", life)
     return life.decode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Seals(Protocol):
+class Signatures(Protocol):
     """Seals one's own batches, and checks those of others that somebody hands on."""
 
     def owner(self, lane: str) -> bytes:
@@ -32,7 +32,7 @@ class Seals(Protocol):
         ...
 
 
-class Trusting:
+class NoSignatures:
     """No seals: whoever hands something on is believed. For groups without certificates."""
 
     def owner(self, lane: str) -> bytes:

@@ -30,7 +30,7 @@ STATEMENT, BATCH = b"antecede lane 1", b"antecede batch 1"
 MAX_OWNER = 1 << 14
 
 
-class CertifiedSeals:
+class CertifiedSignatures:
     """Seals one's own batches by a key of this lane, and checks the others'.
 
     `secret`: the lane's key of an earlier run, as `secret` returns it; without one a new one is

@@ -19,22 +19,22 @@ from antecede.live.values import check_fields, check_seconds, no_argument
 NS: Final = 10**9
 MERGE, MAJORITY = "merge", "majority"
 PARTITIONS = (MERGE, MAJORITY)
-RELEASE, SET_ASIDE, HOLD = "release", "set_aside", "hold"
-MISSING_PARENT = (RELEASE, SET_ASIDE, HOLD)
+DELIVER, DROP, HOLD = "release", "set_aside", "hold"
+ON_MISSING_PARENT = (DELIVER, DROP, HOLD)
 SMALL: Final = 16
 LONGEST_NS: Final = 2 * NS
 FULL: Final = 1 << 20
 """Bytes of messages that make a batch full."""
 BESIDE: Final = 1 << 18
 """More than a batch has beside its messages."""
-MOST_BYTES: Final = 60 << 20
+MAX_MESSAGE_BYTES: Final = 60 << 20
 """Of one message: with what stands beside it in a batch, it has to go into one frame."""
-MOST_HISTORY: Final = 1_000_000
+MAX_HISTORY: Final = 1_000_000
 _ABOVE_ZERO: Final = (
-    *("heartbeat_ns", "silence_ns", "greeting_ns", "relay_ns", "put_out_ns"),
+    *("heartbeat_ns", "failure_timeout_ns", "handshake_timeout_ns", "repair_delay_ns", "evict_after_ns"),
     *("evict_slow_after_ns", "memory", "disk", "largest"),
 )
-MOST_LIVES: Final = 1 << 15
+MAX_INCARNATIONS: Final = 1 << 15
 """Lives of all members, as long as a group lasts: each takes room for good."""
 
 
@@ -45,7 +45,7 @@ class Settings:
     Raises LocalError for an order that does not go over live links, and for values that cannot be.
     """
 
-    room: str = ""
+    group_name: str = ""
     """All members give the same."""
     order: str = "causal"
     """All members give the same: "causal", "reply", "fifo", "none", "bss", ..."""
@@ -55,38 +55,38 @@ class Settings:
     """What a part of the group does that is cut off: "merge" goes on and merges later, "majority"
     sends and delivers nothing while it hears no more than half of the members."""
     heartbeat_ns: int = NS
-    silence_ns: int = 5 * NS
+    failure_timeout_ns: int = 5 * NS
     """After so long without a byte a link is given up."""
-    greeting_ns: int = 5 * NS
+    handshake_timeout_ns: int = 5 * NS
     """After so long without a greeting a link is given up."""
-    gather_ns: int = NS // 1000
+    linger_ns: int = NS // 1000
     """Messages said within so long after a batch go out together in the next; four times as long
     after a large one."""
-    acknowledge_ns: int = NS // 50
+    ack_delay_ns: int = NS // 50
     """How long one waits to say what has come, to say more at once; longer in a large group."""
-    relay_ns: int = NS // 2
+    repair_delay_ns: int = NS // 2
     """How long a batch may be behind at others before one asks them for it."""
-    put_out_ns: int | None = None
+    evict_after_ns: int | None = None
     """After so long unheard by all who are connected a member is put out; None: only by hand."""
     evict_slow_after_ns: int = 10 * NS
     """All members give the same: how long senders wait for a member that does not acknowledge what
     they send, before they evict it. Longer than a message takes on the slowest link."""
-    memory: int = 64 << 20
+    max_memory_bytes: int = 64 << 20
     """Bytes of batches in memory that some member lacks. With a store they are read from it beyond
     this. Without one the senders of all members stop there until the others have more. A quarter
     as many bytes of messages wait for the application before nothing more is acknowledged."""
-    disk: int = 4 << 30
+    max_disk_bytes: int = 4 << 30
     """With a store: the same bytes in memory and in the store, beyond which senders stop."""
-    largest: int = 1 << 24
+    max_message_bytes: int = 1 << 24
     """Of one message of the application; 60 MiB at most."""
-    check_all_seals: bool = False
+    verify_all_signatures: bool = False
     """All members give the same. Check the seal of what comes from its owner too, and not only of
     what is handed on: then nobody can say to one what that one cannot hand on. It costs a
     verification a batch."""
     history: int = 0
     """How many of the newest messages one keeps, and hands to a newcomer, not more than 16 MiB of
     them. As a newcomer one takes so many at most: the lesser number of both counts."""
-    missing_parent: str = RELEASE
+    on_missing_parent: str = DELIVER
     """Order "reply", all members give the same: what becomes of an answer whose parent died with
     its sender, once all who are in the group are connected and none of them has it: "release" hands
     it over with `Message.missing`, "set_aside" tells `GivenUp` instead, "hold" lets it wait."""
@@ -101,10 +101,10 @@ class Settings:
         if self.partition not in PARTITIONS:
             raise LocalError(f"partition= is one of {PARTITIONS}, not {shown(self.partition)}")
         check_fields(self, _ABOVE_ZERO)
-        if self.silence_ns <= self.heartbeat_ns:
-            raise LocalError("silence_s= must be above heartbeat_s=, or idle links are given up")
+        if self.failure_timeout_ns <= self.heartbeat_ns:
+            raise LocalError("failure_timeout_s= must be above heartbeat_s=, or idle links are given up")
         self._check_packets()
-        for name, most in (("largest", MOST_BYTES), ("history", MOST_HISTORY)):
+        for name, most in (("largest", MAX_MESSAGE_BYTES), ("history", MAX_HISTORY)):
             if getattr(self, name) > most:
                 raise LocalError(f"{name}= is {most:,} at most, not {shown(getattr(self, name))}")
         self._check_named()
@@ -115,17 +115,17 @@ class Settings:
                 f"order {self.order!r} does not go over live links: its members speak to each "
                 f"other beside their messages{own}"
             )
-        self._check_missing_parent()
+        self._check_on_missing_parent()
         self._check_topics(group)
         self._check_clocks(group)
 
     def _check_packets(self) -> None:
         """Refuse a limit of packets that a batch of what was said at once could exceed."""
         most = self.options.get("max_packet", Limits().max_packet)
-        needed = self.largest + FULL + BESIDE
+        needed = self.max_message_bytes + FULL + BESIDE
         if isinstance(most, int) and most < needed:
             raise LocalError(
-                f"largest={self.largest}: batches have up to {needed} bytes, and max_packet={most} "
+                f"largest={self.max_message_bytes}: batches have up to {needed} bytes, and max_packet={most} "
                 "is the most that the order takes; lower largest=, or raise max_packet="
             )
 
@@ -204,38 +204,38 @@ class Settings:
         bounds = self.options.get("bounds")
         return bounds if isinstance(bounds, Bounds) else None
 
-    def _check_missing_parent(self) -> None:
+    def _check_on_missing_parent(self) -> None:
         """Refuse what would have no effect, or would let members come to different results."""
-        if self.missing_parent not in MISSING_PARENT:
+        if self.on_missing_parent not in ON_MISSING_PARENT:
             raise LocalError(
-                f"missing_parent= is one of {MISSING_PARENT}, not {shown(self.missing_parent)}"
+                f"on_missing_parent= is one of {ON_MISSING_PARENT}, not {shown(self.on_missing_parent)}"
             )
         if not self.by_reply:
-            if self.missing_parent != RELEASE:
-                raise LocalError(f"missing_parent= is for order 'reply', not {self.order!r}")
+            if self.on_missing_parent != DELIVER:
+                raise LocalError(f"on_missing_parent= is for order 'reply', not {self.order!r}")
             return
-        own = sorted({"missing_parent", "patience_s", "store_limit", "overflow"} & {*self.options})
+        own = sorted({"on_missing_parent", "patience_s", "store_limit", "overflow"} & {*self.options})
         if own:
             raise LocalError(
                 f"options={{{own[0]!r}: ...}}: live members do not give up answers each by its own "
-                "patience or room, but together; say how by missing_parent= beside options="
+                "patience or room, but together; say how by on_missing_parent= beside options="
             )
 
     def group(self, lane: str, invitation: bytes = b"") -> Group:
         """Return the ordering group of a founder, or of one who was invited."""
-        options = {"max_members": MOST_LIVES, **self.options}
+        options = {"max_members": MAX_INCARNATIONS, **self.options}
         if invitation:
-            return Group.accept(lane, invitation, room=self.room, lanes=True, **options)
-        return Group(lane, order=self.order, room=self.room, lanes=True, **options)
+            return Group.accept(lane, invitation, room=self.group_name, lanes=True, **options)
+        return Group(lane, order=self.order, room=self.group_name, lanes=True, **options)
 
-    def acknowledge_every_ns(self, members: int) -> int:
+    def ack_period_ns(self, members: int) -> int:
         """Return how long one waits in a group of so many to say what has come.
 
         Everybody says it to everybody, so from 16 members on it is said more seldom: all together
         never say it more often than 16 members do, up to two seconds.
         """
         more = max(1, members * members // SMALL**2)
-        return max(self.acknowledge_ns, min(self.acknowledge_ns * more, LONGEST_NS))
+        return max(self.ack_delay_ns, min(self.ack_delay_ns * more, LONGEST_NS))
 
     @property
     def by_reply(self) -> bool:
@@ -247,10 +247,10 @@ class Settings:
         options = [repr(sorted(self.options.items())), self.partition]
         options.append(str(self.evict_slow_after_ns))
         if self.by_reply:
-            options.append(self.missing_parent)
-        if self.check_all_seals:
+            options.append(self.on_missing_parent)
+        if self.verify_all_signatures:
             options.append("all seals")
-        return fingerprint(self.room), fingerprint(*options)
+        return fingerprint(self.group_name), fingerprint(*options)
 
 
 def fingerprint(*texts: str) -> bytes:

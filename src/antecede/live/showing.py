@@ -10,15 +10,15 @@ from antecede.live.drivers.addresses import joined_address, reached_at, split_li
 from antecede.live.status import Status
 
 if TYPE_CHECKING:
-    from antecede.live.endpoint import Endpoint
+    from antecede.live.endpoint import StatusRoutes
 
 
-class Showing:
+class StatusServer:
     """Of the peer of that name, at "HOST:PORT"; None: nowhere. Raises LocalError for no address."""
 
     def __init__(self, name: str, at: str | None) -> None:
         self._name, self._at = name, None if at is None else split_listening(at)
-        self._endpoint: Endpoint | None = None
+        self._endpoint: StatusRoutes | None = None
         self.address = ""
         """Where it is; empty: nowhere, or not yet."""
 
@@ -26,10 +26,10 @@ class Showing:
         """Serve from now on. Raises PeerError where that cannot be."""
         if self._at is None:
             return
-        from antecede.live.endpoint import Endpoint  # needs the extra
+        from antecede.live.endpoint import StatusRoutes  # needs the extra
 
         host, port = self._at
-        self._endpoint = Endpoint(status)
+        self._endpoint = StatusRoutes(status)
         try:
             bound = await self._endpoint.open(host, port)
         except OSError as error:
@@ -44,4 +44,4 @@ class Showing:
             self._endpoint.close()
 
 
-__all__ = ["Showing"]
+__all__ = ["StatusServer"]

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from antecede.errors import MissingExtraError
 from antecede.formatting import counted
 from antecede.live.clock_status import ClockStatus, clock_status
-from antecede.live.clock_status import as_plain as clock_status_plain
-from antecede.live.clock_status import from_plain as clock_from_plain
-from antecede.live.clock_status import lines as clock_lines
+from antecede.live.clock_status import clock_status_from_json as clock_from_plain
+from antecede.live.clock_status import clock_status_to_json as clock_status_plain
+from antecede.live.clock_status import format_clock_status as clock_lines
 from antecede.live.events import Id, member_of
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
@@ -34,14 +34,14 @@ class MemberStatus(NamedTuple):
     """Another member, as this one sees it."""
 
     name: str
-    lane: str
+    sender_id: str
     address: str
     state: str
     """live; lagging: what it lacks next is in the store alone; away: not connected."""
-    lacks: int
+    lag: int
     """Batches that it has not acknowledged, of all lanes."""
     round_trip_s: float | None
-    silent_s: float | None
+    last_heard_s_ago: float | None
     """Since when nothing has come from it; None: not connected in this life."""
     topics: tuple[str, ...] = ()
     """To what it subscribes, in orders by topics."""
@@ -59,30 +59,30 @@ class HeldStatus(NamedTuple):
     """At least so long: that is looked at four times a second."""
 
 
-class WayStatus(NamedTuple):
+class TrafficStatus(NamedTuple):
     """Control information on one way of a hierarchy, since the peer began."""
 
-    way: str
+    direction: str
     """up (from peers inside), down (into the group, once for all), outside (own lane)."""
     messages: int
     control_bytes: int
-    note_bytes: int
+    control_message_bytes: int
     """Control information of what is no message."""
 
 
-class StarStatus(NamedTuple):
+class SuperPeerStatus(NamedTuple):
     """What a super peer has inside."""
 
     connected: int
     away: int
-    waiting: int
+    joining: int
     """Said hello, and wait until what they have is here."""
-    unsafe: int
+    not_durable: int
     """Messages that do not go down yet: a crash of this peer would take them back."""
-    kept: int
+    retained: int
     """Messages for those inside that somebody lacks, here or behind another super peer."""
-    kept_bytes: int
-    ways: tuple[WayStatus, ...]
+    retained_bytes: int
+    traffic: tuple[TrafficStatus, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,16 +90,16 @@ class Status:
     """One peer at one moment."""
 
     name: str
-    lane: str
-    room: str
+    sender_id: str
+    group_name: str
     order: str
     address: str
-    healthy: bool
+    is_healthy: bool
     """In a group, not out of it, not rejected by more members than are connected, and its store
     works."""
-    trouble: str
+    unhealthy_reason: str
     """Why not; else empty."""
-    stopped: bool
+    in_minority: bool
     """Cut off from the majority that the group needs."""
     members: tuple[MemberStatus, ...]
     held: int
@@ -107,35 +107,35 @@ class Status:
     sent: int
     delivered: int
     """Messages that came out of the order; the application may be behind that."""
-    waiting_for_application: int
+    pending_messages: int
     """Delivered, and not done yet."""
     batches_sent: int
-    handed_on: int
+    relayed: int
     """Batches of others, sent to who lacked them."""
-    given_up: int
+    abandoned: int
     """Batches of members that are gone, which depend on what nobody has."""
-    refused: dict[str, int]
+    rejected: dict[str, int]
     """How often something was refused, by the kind of error."""
-    last_refusal: str
+    last_rejection: str
     memory_bytes: int
     disk_bytes: int
     """Of batches that somebody lacks, beyond what memory may hold."""
     memory_limit: int
     disk_limit: int
-    durable: bool
-    unstored: int
+    is_durable: bool
+    pending_writes: int
     """Batches taken that the store has not written yet."""
     bytes_in: int
     bytes_out: int
-    untraced: int
+    trace_rows_dropped: int
     """Rows that the trace of this run lacks."""
-    certificate_left_s: float | None
+    certificate_expires_in_s: float | None
     """How long one's own certificate holds from now on; None: there is none."""
-    star: StarStatus | None = None
+    super_peer: SuperPeerStatus | None = None
     """Of a super peer."""
     topics: tuple[str, ...] | None = None
     """To what it subscribes; None: the order knows no topics."""
-    in_runs: int = 0
+    skipped_batches: int = 0
     """Batches that others got by their numbers alone, since they are about nothing of theirs."""
     clock: ClockStatus | None = None
     """None: the order goes by no clock."""
@@ -144,10 +144,10 @@ class Status:
     acknowledge="explicit" and a store: that it has not acknowledged."""
     inbox_limit: int = 0
     """Beyond this nothing more is acknowledged to the senders."""
-    own_bytes: int = 0
+    unacknowledged_bytes: int = 0
     """Of this member's messages that are in no batch yet, or that some member has not
     acknowledged."""
-    own_limit: int = 0
+    unacknowledged_limit: int = 0
     """Beyond this `send` waits: this sender's share of the least budget of all members."""
     connection_bytes: int = 0
     """Written to connections, and not taken by the system yet."""
@@ -165,11 +165,11 @@ class Status:
 def status_of(
     node: Node,
     now: int,
-    trouble: str = "",
+    unhealthy_reason: str = "",
     done: int | None = None,
     *,
-    untraced: int = 0,
-    certificate_left_s: float | None = None,
+    trace_rows_dropped: int = 0,
+    certificate_expires_in_s: float | None = None,
     connection_bytes: int = 0,
 ) -> Status:
     """Return how a peer is doing at a moment (ns).
@@ -179,8 +179,8 @@ def status_of(
     """
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
-    trouble = (
-        trouble
+    unhealthy_reason = (
+        unhealthy_reason
         or node.out
         or node.why_nothing_is_heard()
         or ("" if ordering is not None else "in no group yet")
@@ -190,36 +190,36 @@ def status_of(
     safe = node.safe()
     newest = lanes.frontier() if lanes is not None else {}
     return Status(
-        *(node.name, node.lane, settings.room, settings.order, node.address),
-        *(not trouble, trouble, node.stopped, tuple(members_of(node, now))),
+        *(node.name, node.lane, settings.group_name, settings.order, node.address),
+        *(not unhealthy_reason, unhealthy_reason, node.in_minority, tuple(members_of(node, now))),
         held=ordering.group.stats().held if ordering is not None else 0,
         oldest_held=tuple(_held(node, now)),
         sent=ordering.said if ordering is not None else 0,
         delivered=ordering.place if ordering is not None else 0,
-        waiting_for_application=max(0, ordering.place - done) if ordering else 0,
+        pending_messages=max(0, ordering.place - done) if ordering else 0,
         batches_sent=newest.get(node.lane, 0),
-        handed_on=node.outflow.resent,
-        given_up=ordering.given_up if ordering is not None else 0,
-        refused=dict(node.refused),
-        last_refusal=node.last_refusal,
+        relayed=node.outbound.resent,
+        abandoned=ordering.given_up if ordering is not None else 0,
+        rejected=dict(node.rejected),
+        last_rejection=node.last_rejection,
         memory_bytes=lanes.bytes if lanes is not None else 0,
         disk_bytes=lanes.spilled_bytes if lanes is not None else 0,
-        memory_limit=settings.memory,
-        disk_limit=settings.disk if node.durable else 0,
-        durable=node.durable,
-        unstored=sum(max(0, number - safe.get(lane, 0)) for lane, number in newest.items()),
+        memory_limit=settings.max_memory_bytes,
+        disk_limit=settings.max_disk_bytes if node.durable else 0,
+        is_durable=node.durable,
+        pending_writes=sum(max(0, number - safe.get(lane, 0)) for lane, number in newest.items()),
         bytes_in=node.bytes_in,
         bytes_out=node.bytes_out,
-        untraced=untraced,
-        certificate_left_s=certificate_left_s,
-        star=_star(node) if isinstance(node, SuperNode) else None,
-        topics=node.audience.mine if node.audience is not None else None,
-        in_runs=node.audience.runs_sent if node.audience is not None else 0,
-        clock=clock_status(node.time),
+        trace_rows_dropped=trace_rows_dropped,
+        certificate_expires_in_s=certificate_expires_in_s,
+        super_peer=_star(node) if isinstance(node, SuperNode) else None,
+        topics=node.topic_filter.mine if node.topic_filter is not None else None,
+        skipped_batches=node.topic_filter.runs_sent if node.topic_filter is not None else 0,
+        clock=clock_status(node.clock_monitor),
         inbox_bytes=ordering.backlog.bytes if ordering is not None else 0,
         inbox_limit=node.inbox_limit,
-        own_bytes=node.flow.unacknowledged,
-        own_limit=node.flow.limit,
+        unacknowledged_bytes=node.flow.unacknowledged,
+        unacknowledged_limit=node.flow.limit,
         connection_bytes=connection_bytes,
         rejected_by=dict(node.rejections.by),
     )
@@ -230,16 +230,16 @@ def _rejection(node: Node) -> str:
     return node.rejections.reason({*others}, map(member_of, node.greeted))
 
 
-def _star(node: SuperNode) -> StarStatus:
+def _star(node: SuperNode) -> SuperPeerStatus:
     hub = node.hub
     away = sum(one.link is None for one in hub.inside.values())
     ways = {"up": hub.up, "down": hub.down}
     if node.ordering is not None:
         ways["outside"] = node.mesh_ordering.mesh.out
-    return StarStatus(
+    return SuperPeerStatus(
         *(len(hub.inside) - away, away, len(hub.waiting)),
         *(hub.log.newest - hub.log.passed, len(hub.log.entries), hub.log.bytes),
-        tuple(WayStatus(w, t.messages, t.control, t.notes) for w, t in ways.items()),
+        tuple(TrafficStatus(w, t.messages, t.control, t.notes) for w, t in ways.items()),
     )
 
 
@@ -271,7 +271,7 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
 
 
 def _held(node: Node, now: int) -> Iterator[HeldStatus]:
-    ordering, since = node.ordering, node.upkeep.held
+    ordering, since = node.ordering, node.timers.held
     if ordering is None:
         return
     since.look(ordering.group, now)
@@ -288,19 +288,19 @@ def _held(node: Node, now: int) -> Iterator[HeldStatus]:
 # -- forms -----------------------------------------------------------------------------------------
 
 
-def as_plain(status: Status) -> dict[str, Any]:
+def status_to_json(status: Status) -> dict[str, Any]:
     """Return a status as what JSON can say."""
     plain = dataclasses.asdict(status)
     plain["members"] = [one._asdict() for one in status.members]
     plain["clock"] = clock_status_plain(status.clock)
     plain["oldest_held"] = [one._asdict() for one in status.oldest_held]
-    if status.star is not None:
-        ways = [one._asdict() for one in status.star.ways]
-        plain["star"] = {**status.star._asdict(), "ways": ways}
+    if status.super_peer is not None:
+        ways = [one._asdict() for one in status.super_peer.traffic]
+        plain["star"] = {**status.super_peer._asdict(), "ways": ways}
     return plain
 
 
-def from_plain(plain: dict[str, Any]) -> Status:
+def status_from_json(plain: dict[str, Any]) -> Status:
     """Return the status that `as_plain` told. Raises KeyError or TypeError for anything else."""
     members = tuple(
         MemberStatus(**{**one, "topics": tuple(one.get("topics", ()))}) for one in plain["members"]
@@ -310,39 +310,39 @@ def from_plain(plain: dict[str, Any]) -> Status:
     )
     star = plain.get("star")
     if star is not None:
-        star = StarStatus(**{**star, "ways": tuple(WayStatus(**one) for one in star["ways"])})
+        star = SuperPeerStatus(**{**star, "ways": tuple(TrafficStatus(**one) for one in star["ways"])})
     topics, clock = plain.get("topics"), clock_from_plain(plain.get("clock"))
     more = {"topics": None if topics is None else tuple(topics), "clock": clock, "star": star}
     return Status(**{**plain, "members": members, "oldest_held": held, **more})
 
 
-def as_text(status: Status) -> str:
+def format_status(status: Status) -> str:
     """Return a status for a terminal."""
     lines = [
-        f"{status.name} in room {status.room!r}, order {status.order}"
+        f"{status.name} in room {status.group_name!r}, order {status.order}"
         + (f", at {status.address}" if status.address else ""),
         f"  {_condition(status)}",
         f"  {status.others}; {counted(status.sent, 'message')} sent, {status.delivered:,} delivered"
-        f", {status.held:,} held, {status.waiting_for_application:,} waiting for the application",
+        f", {status.held:,} held, {status.pending_messages:,} waiting for the application",
         f"  {_kept(status)}",
         f"  {_size(status.inbox_bytes)} of {_size(status.inbox_limit)} wait for the application, "
-        f"{_size(status.own_bytes)} of {_size(status.own_limit)} sent and not acknowledged by all",
+        f"{_size(status.unacknowledged_bytes)} of {_size(status.unacknowledged_limit)} sent and not acknowledged by all",
     ]
-    if status.handed_on or status.given_up:
+    if status.relayed or status.abandoned:
         lines.append(
-            f"  {counted(status.handed_on, 'batch', 'batches')} of others handed on, "
-            f"{status.given_up:,} given up"
+            f"  {counted(status.relayed, 'batch', 'batches')} of others handed on, "
+            f"{status.abandoned:,} given up"
         )
-    if status.star is not None:
-        lines += _star_lines(status.star)
-    if status.untraced:
-        lines.append(f"  the trace is not whole: {counted(status.untraced, 'row')} are missing")
-    if (left := status.certificate_left_s) is not None and left < WARN_S:
+    if status.super_peer is not None:
+        lines += _star_lines(status.super_peer)
+    if status.trace_rows_dropped:
+        lines.append(f"  the trace is not whole: {counted(status.trace_rows_dropped, 'row')} are missing")
+    if (left := status.certificate_expires_in_s) is not None and left < WARN_S:
         when = f"expires in {left / DAY_S:.1f} days" if left > 0 else "HAS EXPIRED"
         lines.append(f"  the certificate {when}: nobody new gets in once it has")
-    if status.refused:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
-        lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")
+    if status.rejected:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.rejected.items()))
+        lines.append(f"  refused: {kinds}; last: {status.last_rejection or 'not said'}")
     lines += [f"  rejected by {name}: {why}" for name, why in sorted(status.rejected_by.items())]
     lines += _topic_lines(status) + clock_lines(status.clock)
     lines += _member_table(status.members)
@@ -350,14 +350,14 @@ def as_text(status: Status) -> str:
     return "\n".join(_printable(line) for line in lines)
 
 
-def _star_lines(star: StarStatus) -> list[str]:
+def _star_lines(star: SuperPeerStatus) -> list[str]:
     ways = [
-        f"{one.way} {one.control_bytes / one.messages:.1f} B" for one in star.ways if one.messages
+        f"{one.direction} {one.control_bytes / one.messages:.1f} B" for one in star.traffic if one.messages
     ]
     return [
-        f"  inside: {star.connected:,} connected, {star.away:,} away, {star.waiting:,} waiting; "
-        f"{counted(star.unsafe, 'message')} not safe yet, {star.kept:,} kept "
-        f"({_size(star.kept_bytes)})",
+        f"  inside: {star.connected:,} connected, {star.away:,} away, {star.joining:,} waiting; "
+        f"{counted(star.not_durable, 'message')} not safe yet, {star.retained:,} kept "
+        f"({_size(star.retained_bytes)})",
         f"  control information a message: {', '.join(ways) or 'nothing was said yet'}",
     ]
 
@@ -368,18 +368,18 @@ def _printable(line: str) -> str:
 
 
 def _condition(status: Status) -> str:
-    if not status.healthy:
-        return f"NOT WELL: {status.trouble}"
-    return "STOPPED: it hears no majority of the group" if status.stopped else "well"
+    if not status.is_healthy:
+        return f"NOT WELL: {status.unhealthy_reason}"
+    return "STOPPED: it hears no majority of the group" if status.in_minority else "well"
 
 
 def _kept(status: Status) -> str:
     kept = f"{_size(status.memory_bytes)} of {_size(status.memory_limit)} in memory for others"
-    if not status.durable:
+    if not status.is_durable:
         return f"{kept}; no store: a crash loses what was not delivered"
     return (
         f"{kept}, {_size(status.disk_bytes)} of {_size(status.disk_limit)} in the store, "
-        f"{counted(status.unstored, 'batch', 'batches')} being written"
+        f"{counted(status.pending_writes, 'batch', 'batches')} being written"
     )
 
 
@@ -390,8 +390,8 @@ def _topic_lines(status: Status) -> list[str]:
     found += [
         f"  {one.name} subscribes to {', '.join(one.topics) or 'nothing'}" for one in status.members
     ]
-    if status.in_runs:
-        batches = counted(status.in_runs, "batch", "batches")
+    if status.skipped_batches:
+        batches = counted(status.skipped_batches, "batch", "batches")
         found.append(f"  {batches} told to others by number alone: about no topic of theirs")
     return found
 
@@ -400,9 +400,9 @@ def _member_table(members: Iterable[MemberStatus]) -> list[str]:
     rows = [("member", "state", "lacks", "round trip", "silent", "address")]
     rows += [
         (
-            *(one.name, one.state, f"{one.lacks:,}"),
+            *(one.name, one.state, f"{one.lag:,}"),
             "-" if one.round_trip_s is None else f"{1000 * one.round_trip_s:.1f} ms",
-            "-" if one.silent_s is None else f"{one.silent_s:.1f} s",
+            "-" if one.last_heard_s_ago is None else f"{one.last_heard_s_ago:.1f} s",
             one.address or "calls us",
         )
         for one in members

@@ -25,7 +25,7 @@ from typing import Final
 
 from antecede.errors import StoreError
 from antecede.live.heads import is_run, read_run
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.node import Saved
 from antecede.live.ordering import Row
 
@@ -212,17 +212,17 @@ class Store:
         try:
             for lane, number, seal, wire, crc in self._db.execute(query, (since,)):
                 self._check(_crc(lane, number, seal, wire), crc, f"batch {number} of {lane}")
-                yield Row(lane, number, Sealed(seal, wire))
+                yield Row(lane, number, SignedBatch(seal, wire))
         except _FAILURES as error:
             raise self._error("read", error) from error
 
-    def _batch(self, lane: str, number: int) -> Sealed:
+    def _batch(self, lane: str, number: int) -> SignedBatch:
         found = self.behind(lane, number - 1, 1)
         if not found or not _is_of(number, *found[0]):
             raise StoreError(f"{self.path}: batch {number} of {lane} is not there")
         return found[0][1]
 
-    def behind(self, lane: str, number: int, at_most: int) -> list[tuple[int, Sealed]]:
+    def behind(self, lane: str, number: int, at_most: int) -> list[tuple[int, SignedBatch]]:
         """Return (number, batch) of a lane behind a number, at most so many."""
         query = (
             "SELECT number, seal, wire, crc FROM batches WHERE lane = ? AND number > ? "
@@ -234,10 +234,10 @@ class Store:
             raise self._error("read", error) from error
         for n, seal, wire, crc in found:
             self._check(_crc(lane, n, seal, wire), crc, f"batch {n} of {lane}")
-        return [(n, Sealed(seal, wire)) for n, seal, wire, _ in found]
+        return [(n, SignedBatch(seal, wire)) for n, seal, wire, _ in found]
 
 
-def _is_of(wanted: int, number: int, batch: Sealed) -> bool:
+def _is_of(wanted: int, number: int, batch: SignedBatch) -> bool:
     """Tell whether what stands under a number is, or is of a run with, the one that is wanted."""
     if number == wanted:
         return True

@@ -57,7 +57,7 @@ AGAIN_NS: Final = NS
 MEASURED: Final = Many((TEXT, NUMBER, SIGNED, SIGNED, SIGNED, SIGNED))
 
 
-class Alarm(NamedTuple):
+class BoundViolation(NamedTuple):
     """A bound of the order does not hold, so its promise does not either."""
 
     kind: str
@@ -117,7 +117,7 @@ class Delays(NamedTuple):
 NONE: Final = Delays(0, (LONGEST_NS, LONGEST_NS), (0, 0))
 
 
-class Timekeeping:
+class ClockMonitor:
     """The own clock as the order goes by it, others' clocks, delays, and alarms."""
 
     def __init__(self, name: str, bounds: Bounds[Any] | None) -> None:
@@ -141,7 +141,7 @@ class Timekeeping:
         self._contradicted = self._stamped_ahead = False
         """True if that was logged."""
         self._wall_ns = self._now = 0
-        self._waiting: dict[tuple[str, str], Alarm] = {}
+        self._waiting: dict[tuple[str, str], BoundViolation] = {}
         self._told_ns: dict[tuple[str, str], int] = {}
         self._off: set[str] = set()
         """Members whose clocks are worse than promised, or unknown: said when it begins."""
@@ -264,13 +264,13 @@ class Timekeeping:
         self.counts[kind] += 1
         before = self._waiting.get((kind, member))
         if before is None:
-            one = Alarm(kind, member, by_ns / NS, batch, 1)
+            one = BoundViolation(kind, member, by_ns / NS, batch, 1)
         else:
             by_s = max(before.by_s, by_ns / NS)
             one = before._replace(by_s=by_s, times=before.times + 1)
         self._waiting[kind, member] = one
 
-    def take_alarms(self, now: int) -> Iterator[Alarm]:
+    def take_alarms(self, now: int) -> Iterator[BoundViolation]:
         """Yield, once, the alarms that are to be told at a moment (ns)."""
         for key in list(self._waiting):
             told = self._told_ns.get(key)
@@ -298,7 +298,7 @@ class Timekeeping:
         self.delays = {name: Delays(count, (a, b), (c, d)) for name, count, a, b, c, d in fields[0]}
 
 
-def proposed_bounds(
+def propose_bounds(
     delays: Iterable[Delays] | Mapping[str, Delays], accuracy_s: float, *, margin: float = 2.0
 ) -> Bounds[Any]:
     """Return bounds for an order by clocks, from delays that peers measured.

@@ -36,7 +36,7 @@ from urllib.parse import quote
 from antecede.core.clocks import intervals
 from antecede.core.protocols import Relation
 from antecede.errors import MissingExtraError, StoreError
-from antecede.live.events import Id, Said
+from antecede.live.events import Id, SentBatch
 from antecede.tables.trace import DELIVER, SEND
 
 try:
@@ -125,11 +125,11 @@ class Trace:
         self._last = number
         self._put(_Rows(SEND, self._me, number, 1, number, tuple(parents), time.time_ns()))
 
-    def delivered(self, said: Said) -> None:
+    def delivered(self, said: SentBatch) -> None:
         """Note that something is handed to the application; not what was said before it joined."""
         if said.is_history or not said.live_count:
             return
-        noted, last = self._noted[said.lane], said.first + said.live_count - 1
+        noted, last = self._noted[said.sender_id], said.first + said.live_count - 1
         if noted and noted[-1] == said.first:  # the usual case: the next numbers of the lane
             noted[-1] = last + 1
             fresh: Sequence[int] = range(said.first, last + 1)
@@ -138,9 +138,9 @@ class Trace:
         for first, count in _runs(fresh):
             seq = self._deliveries + 1
             self._deliveries += count
-            self._put(_Rows(DELIVER, said.lane, first, count, seq, (), time.time_ns()))
+            self._put(_Rows(DELIVER, said.sender_id, first, count, seq, (), time.time_ns()))
         if fresh and self._relation is Relation.BY_DELIVERY:
-            self._since[said.lane] = last
+            self._since[said.sender_id] = last
 
     @property
     def lost(self) -> int:

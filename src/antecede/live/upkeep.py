@@ -8,10 +8,10 @@ from antecede.core.clocks.encoding import varint
 from antecede.live import laggards, wire
 from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.held import HeldSince
-from antecede.live.laggards import Behind, Laggards
+from antecede.live.laggards import Behind, SlowMembers
 from antecede.live.links import Link
 from antecede.live.settings import NS
-from antecede.live.timekeeping import Timekeeping
+from antecede.live.timekeeping import ClockMonitor
 
 if TYPE_CHECKING:
     from antecede.live.node import Node
@@ -45,14 +45,14 @@ ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
 
-class Upkeep:
+class Timers:
     """A peer's timers."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self.held = HeldSince()
         settings = node.settings
-        self.time = Timekeeping(node.name, settings.bounds) if settings.timed else None
+        self.clock_monitor = ClockMonitor(node.name, settings.bounds) if settings.timed else None
         """Clocks and delays; None: the order goes by none."""
         self._ticked_ns: int | None = None
         self.hurried = False
@@ -73,7 +73,7 @@ class Upkeep:
         self._agreed_ns: int | None = None
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
-        self._laggards = Laggards()
+        self._laggards = SlowMembers()
 
     # -- members who come and go -------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class Upkeep:
         self._to_tell.clear()
         for lane in node.ordering.others():
             address = node.ordering.members[lane]
-            if lane in node.greeted or not address or (node.left and lane not in node.owed()):
+            if lane in node.greeted or not address or (node.left and lane not in node.unacknowledged_members()):
                 continue
             due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
             delayed = node.rejections.dial_ns(member_of(lane))
@@ -134,7 +134,7 @@ class Upkeep:
         if self._behind or (node.ordering is not None and node.ordering.lanes.ahead()):
             next_ns = now + NS // 50
         ordering = node.ordering
-        if self.time is not None and ordering is not None and ordering.group.stats().held:
+        if self.clock_monitor is not None and ordering is not None and ordering.group.stats().held:
             next_ns = min(next_ns, now + HELD_NS)
         if node.news:
             next_ns = min(next_ns, self._acknowledged_ns + node.acknowledge_every_ns)
@@ -154,12 +154,12 @@ class Upkeep:
         if now - self._acknowledged_ns >= node.acknowledge_every_ns:
             self._acknowledged_ns = now
             node.acknowledge()
-        if now - self._sought_ns >= settings.relay_ns // 16:
+        if now - self._sought_ns >= settings.repair_delay_ns // 16:
             self._sought_ns = now
             self._look_for_missing(now)
             if node.out:
                 return
-        if now - self._looked_ns >= settings.relay_ns // 4:
+        if now - self._looked_ns >= settings.repair_delay_ns // 4:
             self._looked_ns = now
             node.weigh(now)
             if node.out:
@@ -187,13 +187,13 @@ class Upkeep:
         """End the links that are silent, and see that one's own are not."""
         node, settings = self._node, self._node.settings
         unheard = [node.place(lane) for lane in self.unheard()]
-        ping = wire.framed(wire.PING, *map(varint, (now, *unheard)))
+        ping = wire.pack_frame(wire.PING, *map(varint, (now, *unheard)))
         for link in node.links.values():
             if link.closing:
                 continue
-            if not link.lane and now - link.up_ns > settings.greeting_ns:
+            if not link.lane and now - link.up_ns > settings.handshake_timeout_ns:
                 node.end(link, "no greeting came")
-            elif now - link.heard_ns > settings.silence_ns:
+            elif now - link.heard_ns > settings.failure_timeout_ns:
                 node.end(link, "it is silent")
             elif link.lane and self._is_due(link, bool(unheard), now):
                 link.pinged_ns, link.told_unheard = now, bool(unheard)
@@ -236,8 +236,8 @@ class Upkeep:
         for lane, (newest, since) in behind.items():
             if now - since >= self._patience_ns(lane):
                 self._ask(lane, newest, now)
-        if self._node.audience is not None:
-            self._node.audience.settle(behind, now)
+        if self._node.topic_filter is not None:
+            self._node.topic_filter.settle(behind, now)
         self._check_lost(behind, now)
         for lane in [lane for lane in self._asked if lane not in behind]:
             if lane in self._node.greeted:
@@ -248,15 +248,15 @@ class Upkeep:
 
         Who is not connected is not: what depends on its last words waits for them.
         """
-        relay_ns = self._node.settings.relay_ns
-        return relay_ns if lane in self._node.greeted else relay_ns // 16
+        repair_delay_ns = self._node.settings.repair_delay_ns
+        return repair_delay_ns if lane in self._node.greeted else repair_delay_ns // 16
 
     def _check_lost(self, behind: dict[str, tuple[int, int]], now: int) -> None:
         """Where nobody who is connected has any more what one lacks, there is only a new beginning.
 
         Who is not connected may still have it: one waits as long as one would wait for that member.
         """
-        node, after = self._node, self._node.settings.put_out_ns
+        node, after = self._node, self._node.settings.evict_after_ns
         if not node.greeted or (after is None and self.unheard()):
             return
         heard = node.active.lanes.heard
@@ -311,7 +311,7 @@ class Upkeep:
         self._stop_asking(lane)
         self._asked[lane] = able[0].number, now
         row = node.place(lane), newest
-        able[0].control.append(wire.pack_rows(wire.WANT, [row]))
+        able[0].control.append(wire.pack_rows(wire.NAK, [row]))
 
     def ask_another(self, link: Link, lane: str) -> None:
         """Who was asked for a lane cannot give what one lacks: somebody else is asked next."""
@@ -347,7 +347,7 @@ class Upkeep:
         link = self._node.links.get(asked[0]) if asked is not None else None
         if link is not None:
             row = self._node.place(lane), wire.NO_MORE
-            link.control.append(wire.pack_rows(wire.WANT, [row]))
+            link.control.append(wire.pack_rows(wire.NAK, [row]))
 
     def _give_up(self, now: int) -> None:
         """Give up what depends on messages that nobody has any more.
@@ -383,7 +383,7 @@ class Upkeep:
 
     def _free_every_ns(self) -> int:
         ordering, settings = self._node.ordering, self._node.settings
-        crowded = ordering is not None and ordering.lanes.bytes > settings.memory
+        crowded = ordering is not None and ordering.lanes.bytes > settings.max_memory_bytes
         return FREE_FULL_NS if crowded or self._node.flow.is_full else FREE_NS
 
     def _free(self, now: int) -> None:
@@ -391,9 +391,9 @@ class Upkeep:
         ordering, lanes, flow = node.active, node.active.lanes, node.flow
         ordering.free(node.greeted)
         if node.durable:
-            lanes.spill(node.settings.memory, node.safe())
+            lanes.spill(node.settings.max_memory_bytes, node.safe())
         flow.update()
-        if not node.is_reading or node.stopped or node.left:
+        if not node.is_reading or node.in_minority or node.left:
             flow.forgive()
             self._laggards.rest()
             return
@@ -427,7 +427,7 @@ class Upkeep:
         node = self._node
         ordering = node.active
         if lane in ordering.members:
-            node.put_out(lane, why)
+            node.evict(lane, why)
             return
         ordering.guests.pop(lane, None)
         ordering.lanes.heard.pop(lane, None)
@@ -470,7 +470,7 @@ class Upkeep:
             if had < node.active.lanes.newest(lane) and now - since < STORE_NS:
                 continue
             del self._gone_ns[lane]
-            link.control.append(wire.pack_rows(wire.HAVE, [(node.place(lane), had)]))
+            link.control.append(wire.pack_rows(wire.ACK, [(node.place(lane), had)]))
             node.end(link, node.why_out(lane))
 
     def _end_lives_beside(self) -> None:
@@ -481,7 +481,7 @@ class Upkeep:
         """
         node, ordering = self._node, self._node.active
         beside = [one for one in ordering.others() if member_of(one) == node.name]
-        if not beside or node.left or node.stopped or max(beside) > node.lane:
+        if not beside or node.left or node.in_minority or max(beside) > node.lane:
             return
         for lane in beside:
             self.tell(ordering.members[lane])
@@ -499,8 +499,8 @@ class Upkeep:
 
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""
-        node, after = self._node, self._node.settings.put_out_ns
-        if node.stopped or node.left:  # it would be said when the other half is back, or too late
+        node, after = self._node, self._node.settings.evict_after_ns
+        if node.in_minority or node.left:  # it would be said when the other half is back, or too late
             return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)
@@ -510,7 +510,7 @@ class Upkeep:
                 return
             if not all(lane in link.unheard for link in node.greeted.values()):
                 continue
-            node.put_out(lane, f"unheard for {(now - since) // 10**6} ms")
+            node.evict(lane, f"unheard for {(now - since) // 10**6} ms")
 
     def _may_put_out(self) -> bool:
         """Whether one is in the larger part of the group, so that two parts never put each other

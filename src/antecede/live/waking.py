@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-class Waking:
+class Notifier:
     """Who waits for the next change."""
 
     def __init__(self) -> None:
@@ -50,4 +50,4 @@ class Waking:
         return True
 
 
-__all__ = ["Waking"]
+__all__ = ["Notifier"]

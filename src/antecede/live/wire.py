@@ -28,7 +28,7 @@ from antecede.errors import DecodeError, LimitError, MismatchError
 from antecede.live.events import is_lane
 
 VERSION = 1
-HELLO, WELCOME, LANES, OWNER, BATCH, HAVE, WANT, GONE, PING, PONG, BYE, BUDGET = range(12)
+HELLO, JOIN_REPLY, SENDER_IDS, SIGNER, BATCH, ACK, NAK, TRUNCATED, PING, PONG, BYE, BUDGET = range(12)
 MAX_FRAME = 1 << 26
 MAX_FIRST = 1 << 20
 """Bytes of a frame from somebody who has not been greeted yet."""
@@ -60,7 +60,7 @@ class Hello(NamedTuple):
     frontier: Mapping[str, int]
 
 
-class Welcome(NamedTuple):
+class JoinReply(NamedTuple):
     """What a newcomer starts from."""
 
     group: bytes
@@ -74,12 +74,12 @@ class Welcome(NamedTuple):
     history: bytes
 
 
-def framed(kind: int, *parts: bytes) -> bytes:
+def pack_frame(kind: int, *parts: bytes) -> bytes:
     """Return a frame."""
     return b"".join((varint(1 + sum(map(len, parts))), bytes((kind,)), *parts))
 
 
-def frames(
+def split_frames(
     data: bytes, at_most: int = MAX_FRAME, offset: int = 0, count: int | None = None
 ) -> tuple[list[tuple[int, int, int]], int, int]:
     """Return (kind, start, end) of the bodies of all whole frames from an offset on, `count` of
@@ -118,7 +118,7 @@ def pack_hello(hello: Hello) -> bytes:
     """Return the first frame of a link."""
     tags = hello.room, hello.order.encode(), hello.options, hello.group, hello.view
     texts = hello.lane.encode(), hello.address.encode(), hello.owner
-    return framed(HELLO, varint(VERSION), *map(block, (*tags, *texts)), table(hello.frontier))
+    return pack_frame(HELLO, varint(VERSION), *map(block, (*tags, *texts)), table(hello.frontier))
 
 
 def unpack_hello(body: bytes) -> Hello:
@@ -137,10 +137,10 @@ def unpack_hello(body: bytes) -> Hello:
     return Hello(room, order, options, group, view, owned, address, owner, frontier)
 
 
-def pack_welcome(welcome: Welcome) -> bytes:
+def pack_join_reply(welcome: JoinReply) -> bytes:
     """Return the frame by which a newcomer is let in."""
-    return framed(
-        WELCOME,
+    return pack_frame(
+        JOIN_REPLY,
         block(welcome.group),
         block(welcome.invitation),
         table(welcome.frontier),
@@ -151,13 +151,13 @@ def pack_welcome(welcome: Welcome) -> bytes:
     )
 
 
-def unpack_welcome(body: bytes) -> Welcome:
+def unpack_join_reply(body: bytes) -> JoinReply:
     """Return what a newcomer starts from. Raises DecodeError."""
     reader = Reader(body)
     group, invitation, frontier = reader.block(), reader.block(), read_table(reader)
     members = {name: _text(data) for name, data in _read_texts(reader).items()}
     gone, owners = tuple(_read_texts(reader)), _read_texts(reader)
-    return Welcome(group, invitation, frontier, members, gone, owners, reader.rest())
+    return JoinReply(group, invitation, frontier, members, gone, owners, reader.rest())
 
 
 def table(frontier: Mapping[str, int]) -> bytes:
@@ -173,7 +173,7 @@ def read_table(reader: Reader) -> dict[str, int]:
 
 def pack_rows(kind: int, rows: Iterable[tuple[int, int]]) -> bytes:
     """Return a frame of (place of a lane, number): HAVE, WANT or GONE."""
-    return framed(kind, *(varint(place) + varint(number) for place, number in rows))
+    return pack_frame(kind, *(varint(place) + varint(number) for place, number in rows))
 
 
 def read_rows(body: bytes, names: list[str]) -> dict[str, int]:
@@ -181,14 +181,14 @@ def read_rows(body: bytes, names: list[str]) -> dict[str, int]:
     reader, end = Reader(body), len(body)
     rows: dict[str, int] = {}
     while reader.offset < end:
-        name = named(reader.varint(), names)
+        name = lookup_sender_id(reader.varint(), names)
         if name in rows:
             raise DecodeError(f"{name} stands twice in a frame")
         rows[name] = reader.varint()
     return rows
 
 
-def named(place: int, names: list[str]) -> str:
+def lookup_sender_id(place: int, names: list[str]) -> str:
     """Return the lane at a place. Raises DecodeError for one that was not named."""
     if place >= len(names):
         raise DecodeError(f"lane {place} is spoken of, and {len(names)} were named")
@@ -198,12 +198,12 @@ def named(place: int, names: list[str]) -> str:
 def read_places(reader: Reader, names: list[str]) -> Iterator[str]:
     """Read the lanes at the places that fill the rest of a frame. Raises DecodeError."""
     while reader.offset < len(reader.data):
-        yield named(reader.varint(), names)
+        yield lookup_sender_id(reader.varint(), names)
 
 
 def pack_names(names: Iterable[str]) -> bytes:
     """Return the frame that names more lanes."""
-    return framed(LANES, *(block(name.encode()) for name in names))
+    return pack_frame(SENDER_IDS, *(block(name.encode()) for name in names))
 
 
 def read_names(body: bytes, at_most: int = MAX_LANES) -> list[str]:

@@ -93,7 +93,7 @@ class Member:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
         async with Peer(
             self.name,
-            room="chaos",
+            group_name="chaos",
             order=self.config["order"],
             partition=self.config["partition"],
             listen=listen,
@@ -104,7 +104,7 @@ class Member:
             if addresses:
                 await peer.join(addresses, timeout_s=60)
             else:
-                await peer.found()
+                await peer.bootstrap()
             works = [self.send(peer), self.take(peer), self.report(peer)]
             tasks = [asyncio.create_task(one) for one in works]
             waiting = asyncio.create_task(ended.wait())

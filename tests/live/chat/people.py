@@ -17,7 +17,7 @@ from antecede.live.peer import Peer
 from tests.live.loops import TIMEOUT_S, until
 
 Made = TypeVar("Made")
-PATIENT: dict[str, Any] = {"relay_s": 60.0, "silence_s": 60.0, "heartbeat_s": 30.0}
+PATIENT: dict[str, Any] = {"repair_delay_s": 60.0, "failure_timeout_s": 60.0, "heartbeat_s": 30.0}
 """Nobody asks others for what does not come, or gives up a connection, by itself."""
 
 
@@ -36,11 +36,11 @@ class People:
         self, name: str, *, page: bool = False, room: str = "design", **more: Any
     ) -> Chat:
         given = {"listen": "127.0.0.1:0", "insecure": True, "order": "reply", "history": 200}
-        peer = await self._stack.enter_async_context(Peer(name, room=room, **{**given, **more}))
+        peer = await self._stack.enter_async_context(Peer(name, group_name=room, **{**given, **more}))
         if self.chats:
             await peer.join(next(iter(self.chats.values())).peer.address)
         else:
-            await peer.found()
+            await peer.bootstrap()
         chat = Chat(peer, Room(room, name))
         chat.begin()
         if page:

@@ -350,9 +350,9 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
     at, mine = f"127.0.0.1:{started.port}", str(started.folder)
     join = ["--room", "design", "--join", at]
     wrong = [
-        (["--room", "other", "--join", at, "--keys", mine], "its room= differs"),
+        (["--room", "other", "--join", at, "--keys", mine], "its group_name= differs"),
         ([*join, "--keys", str(tmp_path)], "its certificate is none of our authority's"),
-        ([*join, "--keys", mine, "--missing-parent", "hold"], "its missing_parent= differs"),
+        ([*join, "--keys", mine, "--missing-parent", "hold"], "its on_missing_parent= differs"),
         (["--room", "design", "--listen", at, "--keys", mine], f"bob cannot listen at {at}: "),
         ([*join, "--keys", mine, "--web", at], f"the page cannot be served at {at}"),
     ]

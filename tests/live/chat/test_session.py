@@ -11,7 +11,7 @@ import pytest
 
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat.room import Room
-from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Said
+from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Posted
 from antecede.live.events import Change, ChangeKind
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
@@ -41,7 +41,7 @@ async def test_words_and_answers_under_each_ones_own_numbers() -> None:
         await until(lambda: len(texts(room, "alice")) == 3)
         got = room["alice"].room.post(3)
         assert (got.id, got.parent, got.mine) == (answer.id, post.id, False)
-        assert [one.post.text for one in news if isinstance(one, Said)] == [
+        assert [one.post.text for one in news if isinstance(one, Posted)] == [
             *("mine first", "lunch?", "yes")
         ]
 
@@ -70,7 +70,7 @@ async def test_a_held_answer_is_told_with_what_it_waits_for_and_comes_when_asked
 
 @pytest.mark.slow
 async def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
-    more = {**PATIENT, "relay_s": 4.0}
+    more = {**PATIENT, "repair_delay_s": 4.0}
     async with people("alice", "bob", "carol", "dan", **more) as room:
         for name in ("alice", "bob"):
             room.stall("dan", name)
@@ -103,7 +103,7 @@ async def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
 
 
 def peer(name: str, **more: Any) -> Peer:
-    return Peer(name, room="design", insecure=True, order="reply", **more)
+    return Peer(name, group_name="design", insecure=True, order="reply", **more)
 
 
 async def test_a_newcomer_sees_what_was_said_and_answers_it() -> None:
@@ -166,8 +166,8 @@ async def test_of_two_that_come_at_once_the_one_that_stays_alone_says_so() -> No
     async with people("bob") as room, peer("alice") as one, peer("alice") as two:
         alices, heard = (one, two), dict[str, list[News]]()
         for alice in alices:
-            alice.node.upkeep._end_lives_beside = lambda: None  # type: ignore[method-assign]
-            alice.node.greeting._announce = partial(announce, alice.node)  # type: ignore[method-assign]
+            alice.node.timers._end_lives_beside = lambda: None  # type: ignore[method-assign]
+            alice.node.handshake._announce = partial(announce, alice.node)  # type: ignore[method-assign]
         await asyncio.gather(*(x.join(room["bob"].peer.address) for x in alices))
         running = []
         for alice in alices:
@@ -180,7 +180,7 @@ async def test_of_two_that_come_at_once_the_one_that_stays_alone_says_so() -> No
         await asyncio.sleep(0.3)
         assert not any(heard.values())
         for alice in alices:
-            del alice.node.upkeep._end_lives_beside
+            del alice.node.timers._end_lives_beside
         stays, goes = sorted(alices, key=lambda x: x.node.lane, reverse=True)
         await until(lambda: goes.node.out == "another life of alice has begun")
         await until(lambda: any("taken its place" in str(n) for n in heard[stays.node.lane]))

@@ -8,7 +8,7 @@ from tests.live.test_orphans import group, orphaned, said, with_a_stranger
 
 
 def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
-    network = group(names="abc", relay_ns=5 * NS, silence_ns=60 * NS)
+    network = group(names="abc", repair_delay_ns=5 * NS, failure_timeout_ns=60 * NS)
     node = network.node("c")
     assert held_of(node) == {}
     network.cut("a", "c")
@@ -27,17 +27,17 @@ def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
 
 
 def test_a_parent_whose_sender_is_away_or_gone() -> None:
-    network = group(put_out_ns=None)
+    network = group(evict_after_ns=None)
     question, [answer, _] = orphaned(network)
     network.run(network.now + 6 * NS)
     a = network.node("a")
     assert held_of(a)[answer] == (question, "d is away; nobody who is here has it")
     lanes = {lane[0]: lane for lane in a.active.others()}
-    a.put_out(lanes["d"], "dead")
+    a.evict(lanes["d"], "dead")
     network.turn("a")
     network.run(network.now + NS // 2)
     assert held_of(a)[answer] == (question, "d is gone; c, away now, may have it")
-    a.put_out(lanes["c"], "dead")
+    a.evict(lanes["c"], "dead")
     network.turn("a")
     network.run(network.now + NS // 2)
     why = "d is gone; whether anybody has it is being asked"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from antecede.errors import LocalError, PeerError
 from antecede.interrupts import Terminated
-from antecede.live import MISSING_PARENT, RELEASE, Peer, Tls, keys
+from antecede.live import DELIVER, ON_MISSING_PARENT, Peer, Tls, keys
 from antecede.live.chat import (
     HERE,
     LEAVE,
@@ -37,7 +37,7 @@ MOST_HISTORY: Final = 100_000
 SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-TOLD_ANYWAY: Final = ("disconnected", "unheard", "given_up", "out", "store_failed")
+TOLD_ANYWAY: Final = ("disconnected", "unheard", "abandoned", "departed", "store_failed")
 """Events that the room shows itself, or that end it."""
 SLOW_S: Final = 1.0
 """Delay until a notice of calling, s."""
@@ -89,11 +89,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"comes ({HISTORY})",
     )
     add(
-        "--missing-parent",
-        choices=[one.replace("_", "-") for one in MISSING_PARENT],
-        default=RELEASE,
+        "--on-missing-parent",
+        choices=ON_MISSING_PARENT,
+        default=DELIVER,
         help="what becomes of an answer when what it answers is nobody's any more: shown so marked "
-        "(release), set aside and said so (set-aside), held (hold); for all the same",
+        "(deliver), set aside and said so (drop), held (hold); for all the same",
     )
     add(
         "--put-out",
@@ -162,7 +162,7 @@ def _peer(args: argparse.Namespace) -> Peer:
         listen = EVERYWHERE + listen
     return Peer(
         args.name,
-        room=args.room,
+        group_name=args.room,
         order="reply",
         listen=listen,
         address=args.address,
@@ -170,9 +170,9 @@ def _peer(args: argparse.Namespace) -> Peer:
         insecure=args.insecure,
         store=args.store,
         history=args.history,
-        largest=MAX_BYTES,
-        missing_parent=args.missing_parent.replace("-", "_"),
-        put_out_s=args.put_out,
+        max_message_bytes=MAX_BYTES,
+        on_missing_parent=args.on_missing_parent,
+        evict_after_s=args.put_out,
     )
 
 
@@ -260,7 +260,7 @@ class _Running:
                 "--join HOST:PORT goes to one that is there"
             )
         else:
-            await peer.found()
+            await peer.bootstrap()
         return False
 
     async def _talk(self, knew: bool) -> None:

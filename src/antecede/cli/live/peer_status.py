@@ -12,7 +12,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, build_opener
 
 from antecede.errors import InputError, LocalError
-from antecede.live import Status, as_text, from_plain
+from antecede.live import Status, format_status, status_from_json
 from antecede.live.drivers import split_address
 
 TIMEOUT_S: Final = 5.0
@@ -40,9 +40,10 @@ def run(args: argparse.Namespace) -> int:
         status = _read(plain, args.address)
         if args.watch is not None and not args.json and sys.stdout.isatty():
             print(CLEAR, end="")
-        print(json.dumps(plain, ensure_ascii=False) if args.json else as_text(status), flush=True)
+        text = json.dumps(plain, ensure_ascii=False) if args.json else format_status(status)
+        print(text, flush=True)
         if args.watch is None:
-            return 0 if status.healthy else 1
+            return 0 if status.is_healthy else 1
         time.sleep(args.watch)
 
 
@@ -65,8 +66,8 @@ def _asked(address: str) -> Any:
 
 def _read(plain: Any, address: str) -> Status:
     try:
-        status = from_plain(plain)
-        as_text(status)  # what is of another type than it should be shows itself here
+        status = status_from_json(plain)
+        format_status(status)  # what is of another type than it should be shows itself here
         return status
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(

@@ -7,7 +7,7 @@ from typing import Final
 
 from antecede.core.group import Thread
 from antecede.formatting import counted, duration
-from antecede.live.chat.room import Post, Room, Waiting
+from antecede.live.chat.room import HeldPost, Post, Room
 from antecede.live.chat.words import cells, harmless, name_of, one_line, shortened, wrapped
 from antecede.live.events import Id
 
@@ -88,7 +88,7 @@ def threads(room: Room, most: int | None = None, width: int | None = None) -> It
         yield from tree(room, thread, width)
 
 
-def held(waiting: Waiting, now_s: float | None = None) -> str:
+def held(waiting: HeldPost, now_s: float | None = None) -> str:
     """Return what is held, and what it waits for; `now_s`: to say for how long, too.
 
     Messages that are not here have no number here, so they are told by their senders.

@@ -46,7 +46,7 @@ class Post(NamedTuple):
         return self.id.sender
 
 
-class Waiting(NamedTuple):
+class HeldPost(NamedTuple):
     """An answer that is held back."""
 
     id: Id
@@ -79,7 +79,7 @@ class Room:
         self.name, self.me, self._most = name, me, most
         self.posts: dict[Id, Post] = {}
         """In the order of their numbers."""
-        self.held: tuple[Waiting, ...] = ()
+        self.held: tuple[HeldPost, ...] = ()
         self.members: tuple[Member, ...] = (Member(me, here=True, me=True),)
         self._threads = Threads(most)
         self._ids: dict[int, Id] = {}
@@ -103,7 +103,7 @@ class Room:
         post = Post(
             *(self._number, one, text_of(message.payload)),
             parent=message.reply_to[0] if message.reply_to else None,
-            lost=bool(message.missing),
+            lost=bool(message.missing_ids),
             mine=one.sender == self.me,
             earlier=earlier,
             at_s=at_s,
@@ -156,11 +156,11 @@ class Room:
         self._noticed &= held.keys()
         before = self.held
         self.held = tuple(
-            Waiting(one, parent, why, self._since[one]) for one, (parent, why) in held.items()
+            HeldPost(one, parent, why, self._since[one]) for one, (parent, why) in held.items()
         )
         return self.held != before
 
-    def long_held(self, now_s: float) -> Iterator[Waiting]:
+    def long_held(self, now_s: float) -> Iterator[HeldPost]:
         """Yield, once each, what has been held for a while."""
         for waiting in self.held:
             if waiting.id not in self._noticed and now_s - waiting.since_s >= NOTICED_S:

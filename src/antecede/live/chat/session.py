@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from antecede.errors import LocalError
 from antecede.formatting import counted
-from antecede.live.chat.room import Post, Room, Waiting
+from antecede.live.chat.room import HeldPost, Post, Room
 from antecede.live.chat.waits import held_of
 from antecede.live.chat.words import MAX_BYTES, name_of, one_line
-from antecede.live.events import ChangeKind, GivenUp, Message, View, member_of
+from antecede.live.events import ChangeKind, Message, MessagesAbandoned, View, member_of
 from antecede.live.peer import Peer
 
 LOOK_S: Final = 0.1
@@ -27,7 +27,7 @@ REPLACED: Final = (
 )
 
 
-class Said(NamedTuple):
+class Posted(NamedTuple):
     """Somebody said something, oneself too."""
 
     post: Post
@@ -36,7 +36,7 @@ class Said(NamedTuple):
 class Held(NamedTuple):
     """An answer has been held for a while."""
 
-    waiting: Waiting
+    waiting: HeldPost
 
 
 class Notice(NamedTuple):
@@ -49,7 +49,7 @@ class Changed(NamedTuple):
     """What is held, or who is here, is not what it was."""
 
 
-News = Said | Held | Notice | Changed
+News = Posted | Held | Notice | Changed
 Viewer = Callable[[News], None]
 
 
@@ -88,14 +88,14 @@ class Chat:
         finally:
             looking.cancel()
 
-    def _happened(self, event: Message | View | GivenUp) -> None:
+    def _happened(self, event: Message | View | MessagesAbandoned) -> None:
         if isinstance(event, Message):
             self._came(event)
         elif isinstance(event, View):
             self._look_around()
             if event.change.member != self.room.me:
                 self.tell(Notice(one_line(str(event.change))))
-            elif event.change.kind is ChangeKind.LEFT and event.change.lane != self.peer.node.lane:
+            elif event.change.kind is ChangeKind.LEFT and event.change.sender_id != self.peer.node.lane:
                 self.tell(Notice(REPLACED.format(name=name_of(self.room.me))))
         else:
             self.tell(Notice(_given_up(event)))
@@ -108,7 +108,7 @@ class Chat:
         at_s = None if message.is_history else time.time()
         post = self.room.add(message, time.monotonic(), at_s=at_s, earlier=message.is_history)
         if post is not None:
-            self.tell(Said(post))
+            self.tell(Posted(post))
             if post.waited_s or self.room.members != before:
                 self.tell(Changed())
 
@@ -154,19 +154,19 @@ class Chat:
                 f"a message of {len(payload):,} bytes; {MAX_BYTES:,} are the most: nothing was sent"
             )
         answered = () if answers is None else (self.room.post(answers).id,)
-        await self.peer.room()
+        await self.peer.drain()
         sent = self.peer.send_nowait(payload, reply_to=answered)
-        message = Message(sent.lane, sent.number, payload, answered)
+        message = Message(sent.sender_id, sent.number, payload, answered)
         post = self.room.add(message, time.monotonic(), at_s=time.time())
         assert post is not None  # a number is given out once
-        await self.peer.kept()
-        self.tell(Said(post))
+        await self.peer.flush()
+        self.tell(Posted(post))
         return post
 
     def ask(self) -> str:
         """Ask again for what is missing; returns, in words, what was done."""
         held = len(self.room.held)
-        asked = self.peer.ask()
+        asked = self.peer.request_missing()
         if asked:
             pairs = sorted((member_of(lane), member_of(of)) for lane, of in asked.items())
             whom = ", ".join(f"{name_of(of)} for {name_of(lane)}'s" for lane, of in pairs)
@@ -180,13 +180,13 @@ class Chat:
 
     def put_out(self, name: str) -> str:
         """Put a member out for good. Raises LocalError for who is no other member."""
-        self.peer.put_out(name)
+        self.peer.evict(name)
         return f"{name_of(name)} is put out"
 
 
-def _given_up(event: GivenUp) -> str:
-    of = " and ".join(name_of(member_of(lane)) for lane in event.lacking) or "somebody"
+def _given_up(event: MessagesAbandoned) -> str:
+    of = " and ".join(name_of(member_of(lane)) for lane in event.missing_sender_ids) or "somebody"
     return (
-        f"{counted(event.batches, 'message')} of {name_of(member_of(event.lane))} set aside: they "
+        f"{counted(event.batches, 'message')} of {name_of(member_of(event.sender_id))} set aside: they "
         f"answer what {of} said last, which nobody has any more"
     )

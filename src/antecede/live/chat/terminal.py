@@ -19,7 +19,7 @@ from typing import Any, Final, TextIO
 from antecede.errors import LocalError, MissingExtraError
 from antecede.live.chat import commands, drawing
 from antecede.live.chat.commands import Command
-from antecede.live.chat.session import Chat, Held, News, Notice, Said
+from antecede.live.chat.session import Chat, Held, News, Notice, Posted
 from antecede.live.chat.words import ascii_only
 
 THREADS: Final = 20
@@ -67,7 +67,7 @@ class Terminal:
     def news(self, news: News) -> None:
         """Show what has happened."""
         room, screen = self._chat.room, self._screen
-        if isinstance(news, Said):
+        if isinstance(news, Posted):
             screen.show(drawing.said(room, news.post, screen.width))
         elif isinstance(news, Held):
             screen.note(f"held: {drawing.held(news.waiting)}")

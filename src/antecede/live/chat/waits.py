@@ -39,14 +39,14 @@ def _why(node: Node, parent: Id) -> str:
     having = sorted(
         member_of(lane)
         for lane in node.greeted
-        if ordering.lanes.heard.get(lane, {}).get(parent.lane, 0) >= parent.number
+        if ordering.lanes.heard.get(lane, {}).get(parent.sender_id, 0) >= parent.number
     )
     if having:
         return f"{_names(having)} can give it, and {'is' if len(having) == 1 else 'are'} asked"
-    if parent.lane in node.greeted:
+    if parent.sender_id in node.greeted:
         return f"{owner} is connected, and it is on its way"
-    away = sorted(map(member_of, node.upkeep.unheard()))
-    if parent.lane in ordering.members:
+    away = sorted(map(member_of, node.timers.unheard()))
+    if parent.sender_id in ordering.members:
         return f"{owner} is away; nobody who is here has it"
     if away:
         return f"{owner} is gone; {_names(away)}, away now, may have it"

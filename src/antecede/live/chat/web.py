@@ -26,8 +26,8 @@ from typing import Any, Final
 
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat.drawing import held
-from antecede.live.chat.room import Post, Room, Waiting
-from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Said
+from antecede.live.chat.room import HeldPost, Post, Room
+from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Posted
 from antecede.live.chat.words import harmless, name_of, one_line
 from antecede.live.drivers.addresses import joined_address, reached_at, split_address
 from antecede.live.http_server import (
@@ -174,7 +174,7 @@ class Page:
 
 def _told(room: Room, news: News) -> bytes:
     match news:
-        case Said(post):
+        case Posted(post):
             return _event("said", plain(room, post))
         case Notice(text):
             return _event("notice", text)
@@ -220,7 +220,7 @@ def _held(room: Room) -> list[dict[str, Any]]:
     return [_waiting(one, now_s) for one in room.held]
 
 
-def _waiting(one: Waiting, now_s: float) -> dict[str, Any]:
+def _waiting(one: HeldPost, now_s: float) -> dict[str, Any]:
     return {"text": held(one), "for": round(now_s - one.since_s, 1)}
 
 

@@ -50,7 +50,7 @@ def shown_name(secure: Secure | None, transport: asyncio.Transport) -> str:
     return secure.name_of(shown or b"")
 
 
-class Calls:
+class Dialer:
     """Calls under way, one at a time to an address."""
 
     def __init__(self, connect: Connect, secure: Secure | None) -> None:
@@ -92,4 +92,4 @@ class Calls:
             task.cancel()
 
 
-__all__ = ["CALL_S", "Called", "Calls", "Connect", "Secure", "shown_name"]
+__all__ = ["CALL_S", "Called", "Dialer", "Connect", "Secure", "shown_name"]

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final
 
 from antecede.live.clocks import ask
-from antecede.live.diary import Entry
+from antecede.live.diary import LogEntry
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.live.store import Store
-from antecede.live.timekeeping import Alarm, Timekeeping
+from antecede.live.timekeeping import BoundViolation, ClockMonitor
 
 ASK_NS: Final = 2 * NS
 """How often the system is asked about its clock."""
@@ -28,14 +28,14 @@ class ClockWatch:
     def __init__(
         self,
         node: Node,
-        keeping: Timekeeping,
-        note: Callable[[Entry], None],
+        keeping: ClockMonitor,
+        note: Callable[[LogEntry], None],
         store: Store | None,
         writer: Writer | None,
     ) -> None:
         self._node, self._keeping, self._note = node, keeping, note
         self._store, self._writer = store, writer
-        self.alarmed: Callable[[Alarm], None] | None = None
+        self.alarmed: Callable[[BoundViolation], None] | None = None
         """Who is told, beside the log, that a bound of the order is broken."""
         self._asking: asyncio.Task[None] | None = None
         self._asked_ns: int | None = None
@@ -65,20 +65,20 @@ class ClockWatch:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
         for alarm in self._keeping.take_alarms(now):
             fields = {**alarm._asdict(), "id": str(alarm.id or "")}
-            self._note(Entry("clock", str(alarm), fields))
+            self._note(LogEntry("clock", str(alarm), fields))
             if self.alarmed is not None:
                 self._tell(alarm)
         if now - self._kept_ns >= KEEP_NS:
             self._kept_ns = now
             self.keep()
 
-    def _tell(self, alarm: Alarm) -> None:
+    def _tell(self, alarm: BoundViolation) -> None:
         """Tell the application; what it raises is its own, and the peer's time goes on."""
         assert self.alarmed is not None
         try:
             self.alarmed(alarm)
         except Exception as error:
-            context = {"message": "on_alarm= of a live peer raised", "exception": error}
+            context = {"message": "on_bound_violation= of a live peer raised", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
 
     def keep(self) -> None:

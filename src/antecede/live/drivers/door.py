@@ -20,7 +20,7 @@ BACKLOG: Final = 512
 ACCEPTED_AT_ONCE: Final = 64
 
 
-class Door:
+class Listener:
     """Listens at an address. `connection` makes what a caller is served by; `failed` is told why
     somebody did not get in.
     """

@@ -13,16 +13,16 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from antecede.errors import AntecedeError, RemoteError, StoreError
-from antecede.live.diary import Diary, Entry
+from antecede.live.diary import LogEntry, StatusLogger
 from antecede.live.diary import write as write_entry
 from antecede.live.drivers.calling import reach
-from antecede.live.drivers.calls import Calls, Secure, shown_name
+from antecede.live.drivers.calls import Dialer, Secure, shown_name
 from antecede.live.drivers.clock_watch import ClockWatch
-from antecede.live.drivers.door import Door
+from antecede.live.drivers.door import Listener
 from antecede.live.drivers.handshakes import NO_GREETING, is_alert, is_for_good, why_no_handshake
 from antecede.live.drivers.writer import Writer
 from antecede.live.events import member_of
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.live.store import Store
@@ -124,16 +124,16 @@ class TcpDriver:
         self._noted_done = node.done
         self.connections: dict[int, Connection] = {}
         self._numbers = 0
-        self._calls = Calls(self._connect, secure)
+        self._calls = Dialer(self._connect, secure)
         self.call = self._calls.call
         self._reaching: set[str] = set()
         """Addresses that are called where nobody has answered yet."""
         self.turn_due = False
         self.clock: ClockWatch | None = None
         """None: the order goes by no clock."""
-        if node.time is not None:
-            self.clock = ClockWatch(node, node.time, self._note, store, self._writer)
-        self._door: Door | None = None
+        if node.clock_monitor is not None:
+            self.clock = ClockWatch(node, node.clock_monitor, self._note, store, self._writer)
+        self._door: Listener | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._acknowledging: asyncio.TimerHandle | None = None
         self._gathering: asyncio.TimerHandle | None = None
@@ -142,7 +142,7 @@ class TcpDriver:
         """When the newest batch was made of what was said, and of how many bytes."""
         self._closed = False
         self._reading = True
-        self._diary = Diary()
+        self._diary = StatusLogger()
         self.broken: AntecedeError | None = None
         """Why nothing goes on; None: it does."""
 
@@ -151,13 +151,13 @@ class TcpDriver:
     async def listen(self, host: str, port: int) -> int:
         """Take calls from now on; returns the port. Raises OSError where that cannot be."""
         context = self._secure.server if self._secure is not None else None
-        self._door = Door(context, lambda: Connection(self, dialed=False), self._no_handshake)
+        self._door = Listener(context, lambda: Connection(self, dialed=False), self._no_handshake)
         return await self._door.open(host, port)
 
     def start(self) -> None:
         """Let time pass."""
         for text in self._secure.warnings(time.time()) if self._secure is not None else ():
-            self._note(Entry("certificate", text, {"reason": text}))
+            self._note(LogEntry("certificate", text, {"reason": text}))
         self._tick()
 
     def show(self) -> int:
@@ -214,8 +214,8 @@ class TcpDriver:
 
     def _no_handshake(self, error: Exception) -> None:
         kind = "certificate" if isinstance(error, ssl.SSLError) else "handshake"
-        self.node.refused[kind] += 1
-        self.node.last_refusal = f"somebody who called: {why_no_handshake(error)}"
+        self.node.rejected[kind] += 1
+        self.node.last_rejection = f"somebody who called: {why_no_handshake(error)}"
 
     async def _connect(self, address: str, host: str, port: int, more: dict[str, Any]) -> None:
         self._reaching.add(address)
@@ -234,8 +234,8 @@ class TcpDriver:
         try:
             name = shown_name(self._secure, transport)
         except RemoteError as error:
-            self.node.refused["certificate"] += 1
-            self.node.last_refusal = str(error)
+            self.node.rejected["certificate"] += 1
+            self.node.last_rejection = str(error)
             transport.abort()
             return
         if self._closed:
@@ -306,7 +306,7 @@ class TcpDriver:
             else:
                 self._end_paused(connection)
         self._load()
-        if node.upkeep.hurried:
+        if node.timers.hurried:
             self._call_due(now)
         if self._reaching:
             self._stop_calling()
@@ -329,8 +329,8 @@ class TcpDriver:
             return True
         if self._writing or self.choked():
             return False
-        gather_ns = self.node.settings.gather_ns * (1 if self._flushed < BULK else BULK_TIMES)
-        left = self._flushed_ns + gather_ns - now
+        linger_ns = self.node.settings.linger_ns * (1 if self._flushed < BULK else BULK_TIMES)
+        left = self._flushed_ns + linger_ns - now
         if left > 0 and ordering.waiting_bytes < GATHERED:
             if self._gathering is None:
                 self._gathering = self._loop.call_later(left / NS, self._gathered)
@@ -439,15 +439,15 @@ class TcpDriver:
         self._turn()
         for entry in self._diary.look(node, now):
             self._note(entry)
-        delay = max(0.001, (node.upkeep.due(time.monotonic_ns()) - time.monotonic_ns()) / NS)
+        delay = max(0.001, (node.timers.due(time.monotonic_ns()) - time.monotonic_ns()) / NS)
         self._timer = self._loop.call_later(delay, self._tick)
 
-    async def own_behind(self, number: int) -> AsyncIterator[tuple[int, Sealed]]:
+    async def own_behind(self, number: int) -> AsyncIterator[tuple[int, SignedBatch]]:
         """Yield (number, batch) of own batches behind a number: of memory, else of the store."""
         lane, store = self.node.active.lanes.by_name[self.node.lane], self._store
         while number + 1 < lane.first and store is not None and self._writer is not None:
             read = partial(store.behind, self.node.lane, number, LOAD_BATCHES)
-            found: asyncio.Future[list[tuple[int, Sealed]]] = self._loop.create_future()
+            found: asyncio.Future[list[tuple[int, SignedBatch]]] = self._loop.create_future()
             self._writer.do(read, found.set_result)
             batches = await found
             if not batches:
@@ -459,10 +459,10 @@ class TcpDriver:
 
     def note(self, event: str, text: str, **fields: Any) -> None:
         """Write something to the log."""
-        self._note(Entry(event, text, fields))
+        self._note(LogEntry(event, text, fields))
 
-    def _note(self, entry: Entry) -> None:
-        write_entry(LOG, self.node.name, self.node.settings.room, entry)
+    def _note(self, entry: LogEntry) -> None:
+        write_entry(LOG, self.node.name, self.node.settings.group_name, entry)
 
     def done(self, count: int) -> None:
         """The application is done with the first so many: noted with the next that is stored."""
@@ -470,7 +470,7 @@ class TcpDriver:
             self.node.acknowledged(count)
 
     def _call_due(self, now: int) -> None:
-        for lane, address in self.node.upkeep.dials(now):
+        for lane, address in self.node.timers.dials(now):
             self.call(address, partial(self._called, member_of(lane)))
 
     def _called(self, name: str, error: Exception | None) -> None:
@@ -502,7 +502,7 @@ class TcpDriver:
         if ordering.urgent_rows or len(ordering.rows) >= GATHERED_ROWS or not self._has_snapshot:
             self._write()
         elif ordering.rows and self._storing is None:
-            delay = self.node.settings.acknowledge_ns / 2 / NS
+            delay = self.node.settings.ack_delay_ns / 2 / NS
             self._storing = self._loop.call_later(delay, self._gathered_rows)
 
     def _gathered_rows(self) -> None:
@@ -559,7 +559,7 @@ class TcpDriver:
     def _failed(self, error: StoreError) -> None:
         """The store cannot go on, so neither can the peer: nothing more is acknowledged."""
         self.broken = error
-        self._note(Entry("store_failed", str(error), {"reason": str(error)}))
+        self._note(LogEntry("store_failed", str(error), {"reason": str(error)}))
         for connection in list(self.connections.values()):
             if connection.transport is not None:
                 connection.transport.abort()

@@ -120,7 +120,7 @@ class Names:
         """
 
         def here(number: int) -> int:
-            name = wire.named(number, table)
+            name = wire.lookup_sender_id(number, table)
             if name not in self:
                 raise UnknownMemberError(f"a message names {name}, who has not begun")
             return self.address(name)

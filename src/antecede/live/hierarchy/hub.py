@@ -28,7 +28,7 @@ from antecede.live.hierarchy.log import Log
 from antecede.live.hierarchy.mesh import INSIDE
 from antecede.live.hierarchy.mesh_group import Down, Traffic
 from antecede.live.hierarchy.origin import Place, Places
-from antecede.live.laggards import LOOKS, Behind, Laggards
+from antecede.live.laggards import LOOKS, Behind, SlowMembers
 from antecede.live.links import Link
 from antecede.live.settings import NS
 from antecede.live.upkeep import FALLBACK_BYTES, FALLBACK_TIMES, FREE_NS, GIVE_UP_NS
@@ -56,7 +56,7 @@ class Waiting(NamedTuple):
     """Who has said hello and cannot be let in yet."""
 
     link: Link
-    hello: star.Hello
+    hello: star.InternalHello
     since_ns: int
 
 
@@ -79,7 +79,7 @@ class Hub:
         """Link of the mesh -> what it was told that all inside have."""
         self._looked_ns = self._freed_ns = 0
         looks = max(LOOKS, node.settings.evict_slow_after_ns // FREE_NS)
-        self._laggards = Laggards(looks)
+        self._laggards = SlowMembers(looks)
 
     def begin(self) -> None:
         """The mesh was founded, or joined: what was said before is not to be had here."""
@@ -87,7 +87,7 @@ class Hub:
 
     # -- who comes ---------------------------------------------------------------------------------
 
-    def hello(self, link: Link, hello: star.Hello, now: int) -> None:
+    def hello(self, link: Link, hello: star.InternalHello, now: int) -> None:
         """Somebody wants to be inside. Raises MismatchError where that cannot be."""
         node, lane = self._node, hello.lane
         if link.lane:
@@ -111,7 +111,7 @@ class Hub:
         link.lane, link.name = lane, link.name or member_of(lane)
         node.seals.learn(lane, hello.owner)
         self._tell_supers()
-        link.control.append(wire.framed(star.WAIT, block(node.lane.encode())))
+        link.control.append(wire.pack_frame(star.WAIT, block(node.lane.encode())))
         link.control.append(star.pack_supers(self._supers))
         known = self.inside.get(lane)
         if known is not None and known.link is not None:
@@ -125,7 +125,7 @@ class Hub:
         self.waiting[link.number] = Waiting(link, hello, now)
         self._let_in(now)
 
-    def _resume(self, known: Inside, link: Link, hello: star.Hello) -> None:
+    def _resume(self, known: Inside, link: Link, hello: star.InternalHello) -> None:
         node = self._node
         if not self.log.first - 1 <= hello.had <= known.cursor:
             raise DecodeError(f"{known.lane} has {hello.had} messages of {known.cursor}")
@@ -136,8 +136,8 @@ class Hub:
         known.times = hello.times
         taken = node.mesh_ordering.mesh.protocol.lr[known.address][0]
         link.control.append(
-            star.pack_welcome(
-                star.Welcome(
+            star.pack_join_reply(
+                star.InternalJoinReply(
                     *(node.group_tag, node.lane, known.address, True, taken),
                     *(0, (0, 0), 0, 0, Places()),
                 )
@@ -158,22 +158,22 @@ class Hub:
                 why = "something that it has died with its super peer"
                 self._node.end(link, f"{star.ANEW}: {why}")
 
-    def _lacking(self, hello: star.Hello) -> list[tuple[str, int]]:
+    def _lacking(self, hello: star.InternalHello) -> list[tuple[str, int]]:
         return list(self._node.mesh_ordering.mesh.given.lacks(hello.places))
 
-    def _is_nobodys(self, hello: star.Hello) -> bool:
+    def _is_nobodys(self, hello: star.InternalHello) -> bool:
         """Whether something that it has cannot come here any more."""
         node = self._node
-        if node.upkeep.unheard():
+        if node.timers.unheard():
             return False
-        lanes, known = node.mesh_ordering.lanes, node.upkeep.known_newest()
+        lanes, known = node.mesh_ordering.lanes, node.timers.known_newest()
         return any(
             lane in node.mesh_ordering.cuts
             or (number > lanes.newest(lane) >= known.get(lane, 0) and lane not in node.greeted)
             for lane, number in self._lacking(hello)
         )
 
-    def _come_over(self, link: Link, hello: star.Hello) -> None:
+    def _come_over(self, link: Link, hello: star.InternalHello) -> None:
         """Let in a peer that had another super peer, and has nothing that is not here."""
         if any(hello.places.lacks(self.log.freed)):
             self._node.end(link, f"{star.ANEW}: what it lacks is not here any more")
@@ -182,7 +182,7 @@ class Hub:
         self._attach(link, hello, had)
         self._node.mesh_ordering.mesh.say_moved(hello.lane, hello.times)
 
-    def _attach(self, link: Link, hello: star.Hello, had: Places | None) -> None:
+    def _attach(self, link: Link, hello: star.InternalHello, had: Places | None) -> None:
         """Begin with a peer at the group's frontier of now; `had`: what it has, if not a newcomer
         to the mesh.
         """
@@ -197,8 +197,8 @@ class Hub:
         protocol.join(known.address)
         _, number, heads = protocol.frontier()
         link.control.append(
-            star.pack_welcome(
-                star.Welcome(
+            star.pack_join_reply(
+                star.InternalJoinReply(
                     *(node.group_tag, node.lane, known.address, False, 0, number, heads),
                     *(start, self.log.newest, self.log.down if had is None else had),
                 )
@@ -358,7 +358,7 @@ class Hub:
                 known.link.control.append(frame)
 
     def _put_out_silent(self, now: int) -> None:
-        after = self._node.settings.put_out_ns
+        after = self._node.settings.evict_after_ns
         for known in list(self.inside.values()):
             silent = now - known.unheard_ns
             if after is not None and known.link is None and silent > after:
@@ -391,7 +391,7 @@ class Hub:
             return place.lane not in lanes or place.number < lanes[place.lane].oldest
 
         self.log.free(self._had(), unneeded)
-        kept, at_most = self.log.bytes, self._node.settings.memory // 2
+        kept, at_most = self.log.bytes, self._node.settings.max_memory_bytes // 2
         if kept <= at_most:
             self._laggards.rest()
             return

@@ -21,16 +21,16 @@ from antecede.core.protocols.hierarchical import Downward, InternalPeer, message
 from antecede.errors import BufferFullError, DecodeError, LocalError, MismatchError
 from antecede.live import batches, differing, wire
 from antecede.live.batches import Batch
-from antecede.live.events import Change, ChangeKind, Id, Said, View
+from antecede.live.events import Change, ChangeKind, Id, SentBatch, View
 from antecede.live.hierarchy import origin, star
 from antecede.live.hierarchy.mesh_group import Blocked, Stats, Traffic
 from antecede.live.hierarchy.origin import Places
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
 from antecede.live.node import Node, Saved
 from antecede.live.ordering import Ordering
 from antecede.live.settings import Settings
-from antecede.live.upkeep import FIRST_CALL_NS, LAST_CALL_NS, Upkeep
+from antecede.live.upkeep import FIRST_CALL_NS, LAST_CALL_NS, Timers
 
 
 class _Protocol:
@@ -67,7 +67,7 @@ class InsideOrdering(Ordering):
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """As in a flat group. Raises BufferFullError while too much is not safe yet."""
-        if self.lanes.bytes > self.settings.memory:
+        if self.lanes.bytes > self.settings.max_memory_bytes:
             raise self.buffer_full()
         return super().say(payload, reply_to, topics)
 
@@ -75,7 +75,7 @@ class InsideOrdering(Ordering):
         """Return the error for a message that `memory` has no room for."""
         return BufferFullError(
             f"{self.lanes.bytes} bytes that were said are not safe in the mesh yet; "
-            f"memory={self.settings.memory} is the most. Is a super peer reached?"
+            f"memory={self.settings.max_memory_bytes} is the most. Is a super peer reached?"
         )
 
     @property
@@ -87,7 +87,7 @@ class InsideOrdering(Ordering):
         lane = self.lanes.by_name[self.me]
         payload = origin.pack(self.me, batches.pack(batch))
         number = lane.newest + 1
-        self.lanes.take(self.me, number, Sealed(b"", payload))
+        self.lanes.take(self.me, number, SignedBatch(b"", payload))
         lane.fed = number
         self.firsts.append(batch.first)
         return number
@@ -120,12 +120,12 @@ class InsideOrdering(Ordering):
             self.came_back(who.first)
             return
         said = batches.unpack(data).said
-        self.delivered.append(Said(who.lane, who.first, said))
+        self.delivered.append(SentBatch(who.lane, who.first, said))
         self.place += len(said)
         self.backlog.add(who.lane, 0, self.place, len(data), len(said))
 
 
-class Calls(Upkeep):
+class Calls(Timers):
     """Whom a peer inside calls, one after the other."""
 
     def __init__(self, node: InternalNode) -> None:
@@ -145,7 +145,7 @@ class Calls(Upkeep):
         if node.ordering is None or node.out or node.links or node.parted or now < self._next_ns:
             return []
         supers = sorted(node.supers.items(), key=lambda one: (one[0] != node.super_lane, one))
-        if not supers or (node.left and not node.owed()):
+        if not supers or (node.left and not node.unacknowledged_members()):
             return []
         called = supers[self._turn % len(supers)]
         self._turn += 1
@@ -158,7 +158,7 @@ class Calls(Upkeep):
         """Return when `tick` is to be called at the latest."""
         settings = self._inner.settings
         wait = settings.heartbeat_ns // 2 if self._inner.links else FIRST_CALL_NS
-        return now + min(wait, settings.silence_ns // 2)
+        return now + min(wait, settings.failure_timeout_ns // 2)
 
     def tick(self, now: int) -> None:
         """Let time pass."""
@@ -166,10 +166,10 @@ class Calls(Upkeep):
         node = self._inner
         self._keep_alive(now)
         for link in node.links.values():
-            patience = node.settings.silence_ns
+            patience = node.settings.failure_timeout_ns
             if link.lane and link.lane not in node.greeted and now - link.up_ns > patience:
                 node.end(link, "it lets nobody in")
-        if now - self._acknowledged_ns >= node.settings.acknowledge_ns:
+        if now - self._acknowledged_ns >= node.settings.ack_delay_ns:
             self._acknowledged_ns = now
             node.acknowledge()
 
@@ -185,7 +185,7 @@ class InternalNode(Node):
         super().__init__(*arguments, **more)
         if self.durable:
             raise LocalError('role "internal" goes without a store: leave store= out')
-        self.upkeep: Calls = Calls(self)
+        self.timers: Calls = Calls(self)
         self.supers: dict[str, str] = {}
         """Lane of a super peer -> address."""
         self.super_lane = ""
@@ -217,7 +217,7 @@ class InternalNode(Node):
         """Raise LocalError: there is no store."""
         raise LocalError('role "internal" goes without a store')
 
-    def put_out(self, lane: str, why: str) -> None:
+    def evict(self, lane: str, why: str) -> None:
         """Raise LocalError: a peer inside knows nobody."""
         raise LocalError("a peer inside puts nobody out: its super peer does")
 
@@ -226,7 +226,7 @@ class InternalNode(Node):
         self._inner.flush()
         self.left = True
 
-    def owed(self) -> list[str]:
+    def unacknowledged_members(self) -> list[str]:
         """Return the super peer, while it has something to take or to hear of."""
         return [] if self._leaving and not self.greeted else [self.super_lane]
 
@@ -246,7 +246,7 @@ class InternalNode(Node):
             self.end(link, "another call came first" if dialed else "nobody joins a peer inside")
             return
         self._times += 1
-        hello = star.Hello(
+        hello = star.InternalHello(
             room=self.settings.tags()[0],
             options=differing.pack(self.settings),
             group=self.group_tag,
@@ -267,7 +267,7 @@ class InternalNode(Node):
             return
         if self.greeted.get(link.lane) is link:
             del self.greeted[link.lane]
-            self.upkeep.again(now)
+            self.timers.again(now)
 
     def _frame(self, link: Link, kind: int, body: bytes, now: int) -> None:
         if kind == star.DOWN:
@@ -275,15 +275,15 @@ class InternalNode(Node):
         elif kind == wire.BYE:
             self._bye(link, body)
         elif kind == star.WELCOME:
-            self._welcomed(link, star.unpack_welcome(body))
+            self._welcomed(link, star.unpack_join_reply(body))
         elif kind == star.WAIT:
             self._is(link, wire.lane(Reader(body)))
         elif kind == star.SUPERS:
             self.supers = star.unpack_supers(body)
-        elif kind == wire.LANES:
+        elif kind == wire.SENDER_IDS:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif kind == wire.PING:
-            link.control.append(wire.framed(wire.PONG, body))
+            link.control.append(wire.pack_frame(wire.PONG, body))
         elif kind == wire.PONG:
             link.round_trip_ns = max(0, now - Reader(body).varint())
         elif kind == wire.HELLO:
@@ -311,7 +311,7 @@ class InternalNode(Node):
 
     # -- a super peer ------------------------------------------------------------------------------
 
-    def _welcomed(self, link: Link, welcome: star.Welcome) -> None:
+    def _welcomed(self, link: Link, welcome: star.InternalJoinReply) -> None:
         self._is(link, welcome.lane)
         if self.ordering is not None and self.group_tag != welcome.group:
             raise MismatchError("group", f"{link.name} is of another mesh")
@@ -322,7 +322,7 @@ class InternalNode(Node):
             return
         self.group_tag = welcome.group
         if self.ordering is None:
-            self.greeting.begin(InsideOrdering(self.lane, self.settings))
+            self.handshake.begin(InsideOrdering(self.lane, self.settings))
         peer = InternalPeer(welcome.address, (welcome.address, 0), 0)
         peer.adopt(((0,), welcome.number, welcome.heads))
         self._inner.inner.peer = peer
@@ -342,7 +342,7 @@ class InternalNode(Node):
         change = Change(ChangeKind.JOINED, lane, self.supers.get(lane, ""))
         ordering.delivered.append(View(tuple(sorted(ordering.members)), change))
 
-    def _resume(self, link: Link, welcome: star.Welcome) -> None:
+    def _resume(self, link: Link, welcome: star.InternalJoinReply) -> None:
         if welcome.lane != self.super_lane or welcome.address != self._address:
             raise DecodeError("a super peer goes on with somebody else")
         for number, frame in self._upward.items():
@@ -369,7 +369,7 @@ class InternalNode(Node):
             self._said_up += 1
         if self.left and not self._upward and not self._leaving:
             self._leaving = True
-            link.control.append(wire.framed(star.LEAVE))
+            link.control.append(wire.pack_frame(star.LEAVE))
 
     def _came_down(self, link: Link, body: bytes) -> None:
         if self.ordering is None or self.greeted.get(self.super_lane) is not link:
@@ -419,11 +419,11 @@ class InternalNode(Node):
         self.news = False
         if link is not None and self.had > self._acknowledged:
             self._acknowledged = self.had
-            link.control.append(wire.framed(star.HAD, varint(self.had)))
+            link.control.append(wire.pack_frame(star.HAD, varint(self.had)))
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
         """Return what is to be written on a link now."""
-        return self.outflow.written(self.links[number], [], now)
+        return self.outbound.written(self.links[number], [], now)
 
 
 __all__ = ["InternalNode"]

@@ -14,7 +14,7 @@ from antecede.live import wire
 from antecede.live.events import Id
 from antecede.live.hierarchy import entries, star
 from antecede.live.hierarchy.mesh_group import SUPER, MeshGroup
-from antecede.live.lanes import Sealed
+from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
@@ -69,7 +69,7 @@ class MeshOrdering(Ordering):
         outgoing, self.mesh.outgoing = self.mesh.outgoing, []
         for entry in outgoing:
             data = bytes(entry)
-            sealed = Sealed(self._seal(entry.seq, data), data)
+            sealed = SignedBatch(self._seal(entry.seq, data), data)
             self._keep_own(entry.seq, sealed)
 
     def free(self, connected: Iterable[str]) -> None:
@@ -121,5 +121,5 @@ class MeshNode(Node):
         """What peers inside lack whose super peer is gone is kept for a while, not for ever."""
         ordering = self.mesh_ordering
         for lane in [one for one in ordering.inside if one in ordering.gone]:
-            if now - self._orphaned_ns.setdefault(lane, now) > self.settings.orphans_ns:
+            if now - self._orphaned_ns.setdefault(lane, now) > self.settings.failover_timeout_ns:
                 del ordering.inside[lane]

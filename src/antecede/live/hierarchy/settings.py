@@ -26,10 +26,10 @@ class HierarchySettings(Settings):
     order: str = HIERARCHICAL
     role: str = EXTERNAL
     """This peer's: "internal", "super" or "external"."""
-    acknowledge_ns: int = 0
+    ack_delay_ns: int = 0
     """0: by the role. Short in the mesh, since what is said in a group waits in its super peer
     until another member of the mesh is known to have it; long inside, where it frees memory."""
-    orphans_ns: int = 60 * NS
+    failover_timeout_ns: int = 60 * NS
     """So long what peers inside lack is kept after their super peer is gone, so that another can
     give it to them."""
 
@@ -37,9 +37,9 @@ class HierarchySettings(Settings):
         """Refuse what cannot be."""
         if self.role not in ROLES:
             raise LocalError(f"role= is one of {ROLES}, not {shown(self.role)}")
-        if not self.acknowledge_ns:
+        if not self.ack_delay_ns:
             usual = NS // 2 if self.role == INTERNAL else NS // 500
-            object.__setattr__(self, "acknowledge_ns", usual)
+            object.__setattr__(self, "ack_delay_ns", usual)
         if self.options:
             raise LocalError('order "hierarchical" has no options over live links')
         if self.partition != MERGE:

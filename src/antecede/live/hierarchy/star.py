@@ -29,7 +29,7 @@ ANEW: Final = "join anew"
 MAX_SUPERS: Final = 1000
 
 
-class Hello(NamedTuple):
+class InternalHello(NamedTuple):
     """What a peer says that wants to be inside."""
 
     room: bytes
@@ -51,7 +51,7 @@ class Hello(NamedTuple):
     """What it has of the mesh."""
 
 
-class Welcome(NamedTuple):
+class InternalJoinReply(NamedTuple):
     """What a peer inside begins from."""
 
     group: bytes
@@ -73,7 +73,7 @@ class Welcome(NamedTuple):
     """What counts as had: all up to `start`; for who had another super peer, what else does."""
 
 
-def pack_hello(hello: Hello) -> bytes:
+def pack_hello(hello: InternalHello) -> bytes:
     """Return the first frame of a link to a super peer."""
     texts = (
         *(hello.room, hello.options, hello.group),
@@ -81,10 +81,10 @@ def pack_hello(hello: Hello) -> bytes:
     )
     numbers = hello.address, hello.had, hello.times
     parts = *map(block, texts), *map(varint, numbers), hello.places.pack()
-    return wire.framed(HELLO, varint(VERSION), *parts)
+    return wire.pack_frame(HELLO, varint(VERSION), *parts)
 
 
-def unpack_hello(body: bytes) -> Hello:
+def unpack_hello(body: bytes) -> InternalHello:
     """Return what a peer says that wants to be inside. Raises DecodeError, MismatchError."""
     reader = Reader(body)
     version = reader.varint()
@@ -95,17 +95,17 @@ def unpack_hello(body: bytes) -> Hello:
     numbers = reader.varint(), reader.varint(), reader.varint()
     places = Places.read(reader)
     reader.finish()
-    return Hello(room, options, group, lane, owner, before, *numbers, places)
+    return InternalHello(room, options, group, lane, owner, before, *numbers, places)
 
 
-def pack_welcome(welcome: Welcome) -> bytes:
+def pack_join_reply(welcome: InternalJoinReply) -> bytes:
     """Return the frame that lets a peer inside."""
     base, bits = welcome.heads
     numbers = (
         *(welcome.address, welcome.resumed, welcome.taken),
         *(welcome.number, welcome.start, welcome.until),
     )
-    return wire.framed(
+    return wire.pack_frame(
         WELCOME,
         block(welcome.group),
         block(welcome.lane.encode()),
@@ -115,7 +115,7 @@ def pack_welcome(welcome: Welcome) -> bytes:
     )
 
 
-def unpack_welcome(body: bytes) -> Welcome:
+def unpack_join_reply(body: bytes) -> InternalJoinReply:
     """Return what `pack_welcome` wrote. Raises DecodeError."""
     reader = Reader(body)
     group, lane = reader.block(), wire.lane(reader)
@@ -125,7 +125,7 @@ def unpack_welcome(body: bytes) -> Welcome:
     reader.finish()
     if len(group) != wire.TAG or not address or start > until:
         raise DecodeError("a welcome to no group")
-    return Welcome(
+    return InternalJoinReply(
         *(group, lane, address, resumed, taken, number, heads, start, until, places),
     )
 
@@ -134,7 +134,7 @@ def pack_down(place: int, number: int, notes: int, control: bytes, payload: byte
     """Return the frame of a message for the group; `place`: of its lane in the mesh."""
     more = varint(notes) if notes else b""
     head = varint(place << 1 | bool(notes)), more, varint(number), block(control)
-    return wire.framed(DOWN, *head, payload)
+    return wire.pack_frame(DOWN, *head, payload)
 
 
 def unpack_down(body: bytes, names: list[str]) -> tuple[Place, bytes, bytes]:
@@ -145,19 +145,19 @@ def unpack_down(body: bytes, names: list[str]) -> tuple[Place, bytes, bytes]:
     number = reader.varint()
     if number < 1 or notes >= number:
         raise DecodeError(f"a message at place {number}, {notes} notes before it")
-    place = Place(wire.named(head >> 1, names), number, notes)
+    place = Place(wire.lookup_sender_id(head >> 1, names), number, notes)
     return place, reader.block(), reader.rest()
 
 
 def pack_up(control: bytes, payload: bytes) -> bytes:
     """Return the frame of what a peer inside sends."""
-    return wire.framed(UP, block(control), payload)
+    return wire.pack_frame(UP, block(control), payload)
 
 
 def pack_supers(supers: Iterable[tuple[str, str]]) -> bytes:
     """Return the frame that names super peers: (lane, address)."""
     rows = [block(lane.encode()) + block(address.encode()) for lane, address in supers]
-    return wire.framed(SUPERS, varint(len(rows)), *rows)
+    return wire.pack_frame(SUPERS, varint(len(rows)), *rows)
 
 
 def unpack_supers(body: bytes) -> dict[str, str]:

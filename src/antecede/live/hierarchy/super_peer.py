@@ -42,12 +42,12 @@ class SuperNode(MeshNode):
         """Return the lanes of the others in the mesh, and of who is inside."""
         return [*super().others(), *self.hub.inside]
 
-    def put_out(self, lane: str, why: str) -> None:
+    def evict(self, lane: str, why: str) -> None:
         """Say that somebody of the mesh is out; or take nothing more from who is inside."""
         if lane in self.hub.inside:
             self.hub.put_out(lane, why)
         else:
-            super().put_out(lane, why)
+            super().evict(lane, why)
 
     # -- links -------------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class SuperNode(MeshNode):
         elif not link.lane:
             raise MismatchError("kind", f"a frame of kind {kind} before a greeting")
         elif kind == wire.PING:
-            link.control.append(wire.framed(wire.PONG, body))
+            link.control.append(wire.pack_frame(wire.PONG, body))
         elif kind != wire.PONG:
             self.hub.frame(link, kind, body)
 
@@ -154,4 +154,4 @@ class SuperNode(MeshNode):
         if not isinstance(link, StarLink):
             return super().pull(number, budget, now)
         down = [] if link.closing else self.hub.pull(link, budget)
-        return self.outflow.written(link, down, now)
+        return self.outbound.written(link, down, now)

@@ -39,7 +39,7 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.reply.hold_back import Key
 from antecede.core.protocols.reply.messages import SbMessage
-from antecede.core.protocols.reply.policy import HOLD, REFUSE, DELIVER, ReplyPolicy, check_policy
+from antecede.core.protocols.reply.policy import DELIVER, HOLD, REFUSE, ReplyPolicy, check_policy
 from antecede.core.protocols.reply.state import SbState
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
 
