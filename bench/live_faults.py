@@ -174,7 +174,9 @@ def stop(rate: float = 250.0, seconds: float = 8.0, turns: int = 1) -> Findings:
 
 def slow(rate: float = 1500.0, limit_s: float = 40.0) -> Findings:
     row = f"slow application, {rate:.0f}/s a member"
-    with PeerGroup(MEMBERS, store=True, max_memory_bytes=1 << 17, max_disk_bytes=3 << 19, states=True) as group:
+    with PeerGroup(
+        MEMBERS, store=True, max_memory_bytes=1 << 17, max_disk_bytes=3 << 19, states=True
+    ) as group:
         group.start_all()
         time.sleep(0.5)
         group.send_command(f"go {rate} {limit_s}", 3)

@@ -30,7 +30,7 @@ async def say(peer: Peer, stamp: ContextPropagator, text: str) -> Headers:
     """Say something in the group; returns the headers of the row that tells of it."""
     with stamp.resuming(peer.causal_context()):
         sent = await peer.send(text.encode())
-        return stamp.outgoing(id=sent.token)
+        return stamp.outgoing(id=sent.encode())
 
 
 async def shop(peer: Peer, produce: Produce) -> None:

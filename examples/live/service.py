@@ -58,7 +58,9 @@ async def serve(config: dict[str, Any]) -> int:
         async with Peer(
             config["name"], tls=Tls(**config["tls"]), acknowledge="explicit", **config["peer"]
         ) as peer:
-            await (peer.join(config["join"], timeout_s=60) if "join" in config else peer.bootstrap())
+            await (
+                peer.join(config["join"], timeout_s=60) if "join" in config else peer.bootstrap()
+            )
             tasks = [asyncio.ensure_future(one) for one in (handle(peer, table), stop.wait())]
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:

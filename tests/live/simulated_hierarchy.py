@@ -72,7 +72,9 @@ class HierarchyRun(Run):
         }
         self.names = list(self.role)
         for name, role in self.role.items():
-            settings = HierarchySettings(role=role, evict_after_ns=3 * NS, failover_timeout_ns=4 * NS)
+            settings = HierarchySettings(
+                role=role, evict_after_ns=3 * NS, failover_timeout_ns=4 * NS
+            )
             durable = plan.durable and role == "external"
             self.network.add(name, settings, kind=KINDS[role], durable=durable)
         self.rows = {}
@@ -196,7 +198,11 @@ class HierarchyRun(Run):
             stuck.append(f"{host.name} is in no group")
             return
         if isinstance(node, InternalNode):
-            if not node.greeted or node.unacknowledged_members() != [node.super_lane] or node._upward:
+            if (
+                not node.greeted
+                or node.unacknowledged_members() != [node.super_lane]
+                or node._upward
+            ):
                 stuck.append(f"{host.name} has no super peer, or something that is not safe")
             if node.ordering.lanes.bytes:
                 stuck.append(f"{host.name} keeps {node.ordering.lanes.bytes} bytes")

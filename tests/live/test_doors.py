@@ -219,7 +219,10 @@ def test_a_wall_clock_that_jumps_changes_nothing(
 
     async def work() -> None:
         nonlocal offset
-        async with honest(folder, "alice", "bob", heartbeat_s=0.2, failure_timeout_s=1) as (alice, bob):
+        async with honest(folder, "alice", "bob", heartbeat_s=0.2, failure_timeout_s=1) as (
+            alice,
+            bob,
+        ):
             links = dict(alice.node.greeted)
             await talk((alice, bob))
             offset = max(days, 0) * 86400.0 or -200.0
@@ -242,7 +245,9 @@ def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> Non
         more = {"verify_all_signatures": check_all, "repair_delay_s": 0.1}
         async with honest(folder, "alice", "bob", **more) as (alice, bob):
             mallory = Attacker(folder)
-            mallory.settings = type(mallory.settings)(group_name="attacked", verify_all_signatures=check_all)
+            mallory.settings = type(mallory.settings)(
+                group_name="attacked", verify_all_signatures=check_all
+            )
             _, to_bob = await mallory.join(alice, bob)
             mallory.say(b"sealed wrongly")
             sealed = mallory.sealed(2)

@@ -179,7 +179,11 @@ def test_nobody_is_evicted_while_nobody_sends() -> None:
 
 @pytest.mark.slow
 def test_a_sender_that_slept_has_waited_for_nobody() -> None:
-    more: dict[str, Any] = {"max_memory_bytes": 20_000, "evict_slow_after_ns": 5 * NS, "failure_timeout_ns": 60 * NS}
+    more: dict[str, Any] = {
+        "max_memory_bytes": 20_000,
+        "evict_slow_after_ns": 5 * NS,
+        "failure_timeout_ns": 60 * NS,
+    }
     network = group(a=more, b=more, c=more)
     network.hosts["c"].takes = False
     send_for(network, "a", 3)
@@ -229,7 +233,11 @@ def test_many_senders_share_the_least_budget() -> None:
 async def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
     tmp_path: Path, store: bool
 ) -> None:
-    more: dict[str, Any] = {"max_memory_bytes": 1 << 20, "max_disk_bytes": 8 << 20, "max_message_bytes": 1 << 20}
+    more: dict[str, Any] = {
+        "max_memory_bytes": 1 << 20,
+        "max_disk_bytes": 8 << 20,
+        "max_message_bytes": 1 << 20,
+    }
     stores = {n: {"store": tmp_path / f"{n}.db"} if store else {} for n in "ab"}
     async with joined(peer("a", **more, **stores["a"]), peer("b", **more, **stores["b"])) as (a, b):
         await until(lambda: a.members == b.members == ("a", "b"))
@@ -250,7 +258,9 @@ async def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
             assert a.status().unacknowledged_limit == 1 << 20
         assert len(await take(b, count)) == count
         await sending
-        await until(lambda: a.status().unacknowledged_bytes == 0 and b.status().inbox_bytes < 300_000)
+        await until(
+            lambda: a.status().unacknowledged_bytes == 0 and b.status().inbox_bytes < 300_000
+        )
         assert a.members == b.members == ("a", "b")
 
 
@@ -307,7 +317,10 @@ async def test_bytes_are_told_to_people_and_to_prometheus() -> None:
     from antecede.live.metrics import exposition
     from antecede.live.status import format_status, status_from_json, status_to_json
 
-    async with joined(peer("a", max_memory_bytes=1 << 20), peer("b", max_memory_bytes=4 << 20)) as (a, b):
+    async with joined(peer("a", max_memory_bytes=1 << 20), peer("b", max_memory_bytes=4 << 20)) as (
+        a,
+        b,
+    ):
         await a.send(bytes(5000))
         await until(lambda: b.status().inbox_bytes > 5000)
         await until(lambda: b.status().unacknowledged_limit == 1 << 20)

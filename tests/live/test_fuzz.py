@@ -173,7 +173,9 @@ def test_a_stranger_that_sends_nonsense_changes_nothing(data: st.DataObject) -> 
 def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
     frames = TALKS["causal", False]
     welcomes = [one for one in frames if wire.split_frames(one)[0][0][0] == wire.JOIN_REPLY]
-    hellos = [one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"a~a" in one]
+    hellos = [
+        one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"a~a" in one
+    ]
     node = Node("m", Settings(), "m0000000", "m", seals=KeyedSeals("m~m0000000"))
     node.link_up(1, "a", 0, dialed=True)
     node.receive(1, data.draw(st.sampled_from(hellos)), 0)

@@ -302,7 +302,9 @@ async def test_a_super_peer_tells_how_those_inside_are_doing() -> None:
             "outside": 1,
         }
         assert all(one.control_bytes > 0 for one in ways.values())
-        assert "inside: 2 connected, 0 away, 0 waiting; 0 messages not safe" in format_status(status)
+        assert "inside: 2 connected, 0 away, 0 waiting; 0 messages not safe" in format_status(
+            status
+        )
         assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
         figures = exposition(status).decode()
         assert 'inside{member="s1",group_name="test",state="connected"} 2.0' in figures

@@ -233,7 +233,9 @@ def test_what_would_have_no_effect_or_lets_results_differ_is_refused() -> None:
     for options in ({"on_missing_parent": "release", "patience_s": 1}, {"store_limit": 5}):
         with pytest.raises(LocalError, match="but together"):
             Peer("a", order="reply", insecure=True, options=options)
-    assert Settings(order="reply").tags() != Settings(order="reply", on_missing_parent="hold").tags()
+    assert (
+        Settings(order="reply").tags() != Settings(order="reply", on_missing_parent="hold").tags()
+    )
 
 
 # -- history -------------------------------------------------------------------------------------
@@ -341,7 +343,9 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
 
 def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, Id, Id]:
     """c lets n in, of whom a and b do not hear, answers it, and dies."""
-    network = group(names="abc", durable=durable, evict_after_ns=None, repair_delay_ns=3 * NS, **settings)
+    network = group(
+        names="abc", durable=durable, evict_after_ns=None, repair_delay_ns=3 * NS, **settings
+    )
     network.add("n", network.hosts["c"].settings)
     network.cut("n", "ab")
     network.start("n", "c")
@@ -384,7 +388,9 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
             assert got["answer"].missing_ids == (words,)
         else:
             assert next(iter(got)) == "something else"
-            assert given_up(network, name)[0] == MessagesAbandoned(answer.sender_id, 1, (words.sender_id,))
+            assert given_up(network, name)[0] == MessagesAbandoned(
+                answer.sender_id, 1, (words.sender_id,)
+            )
 
 
 def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:

@@ -170,7 +170,10 @@ async def test_a_minority_stops_where_the_group_was_made_so() -> None:
         ({"order": "reply"}, "its order= differs: '(reply' at b, 'causal' at a|causal' at a, 're)"),
         ({"order": "bss", "options": {"differences": True}}, "its order= differs"),
         ({"partition": "majority"}, "its partition= differs: 'm(ajority' at b|erge' at a), 'm"),
-        ({"verify_all_signatures": True}, "its verify_all_signatures= differs: '(True' at b|False' at a), '"),
+        (
+            {"verify_all_signatures": True},
+            "its verify_all_signatures= differs: '(True' at b|False' at a), '",
+        ),
         ({"options": {"max_held": 9}}, "its options= differs in 'max_held', which [ab] "),
     ],
 )
@@ -246,7 +249,10 @@ async def test_nobody_there_is_said() -> None:
         ({"max_memory_bytes": 1.5}, r"max_memory_bytes= is a whole number, not 1\.5"),
         ({"max_memory_bytes": "64MiB"}, "max_memory_bytes= is a whole number, not '64MiB'"),
         ({"max_message_bytes": 1 << 40}, "max_message_bytes=.* batches have up to"),
-        ({"max_message_bytes": 1 << 40, "options": {"max_packet": 1 << 42}}, "max_message_bytes= is 62,914,560 at"),
+        (
+            {"max_message_bytes": 1 << 40, "options": {"max_packet": 1 << 42}},
+            "max_message_bytes= is 62,914,560 at",
+        ),
         ({"history": 10**12}, "history= is 1,000,000 at most"),
         ({"history": -1}, "history= is 0 or more, not -1"),
         ({"verify_all_signatures": 1}, "verify_all_signatures= is True or False"),

@@ -71,7 +71,10 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(evict_after_ns: int |
     bounds: Bounds[str] = Bounds(accuracy_ns=5 * MS, least_ns=MS, most_ns=150 * MS)
     for name, topics in (("a", "x"), ("c", "x"), ("d", "x"), ("n", "xy")):
         settings = Settings(
-            order="tv", options={"bounds": bounds}, topics=tuple(topics), evict_after_ns=evict_after_ns
+            order="tv",
+            options={"bounds": bounds},
+            topics=tuple(topics),
+            evict_after_ns=evict_after_ns,
         )
         host = network.add(name, settings)
         host.clock, host.clock_error_ns = lambda now: 1000 * NS + now, MS
@@ -100,7 +103,8 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(evict_after_ns: int |
 @pytest.mark.slow
 async def test_to_send_much_in_a_row_puts_nobody_out() -> None:
     peers = [
-        Peer(name, group_name="x", insecure=True, listen="127.0.0.1:0", max_memory_bytes=8 << 20) for name in "abc"
+        Peer(name, group_name="x", insecure=True, listen="127.0.0.1:0", max_memory_bytes=8 << 20)
+        for name in "abc"
     ]
     for one in peers:
         await one.__aenter__()
@@ -193,7 +197,12 @@ def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"options": {"max_packet": 4096}}, {"max_message_bytes": 1 << 26}, {"max_message_bytes": 1 << 40}]
+    "given",
+    [
+        {"options": {"max_packet": 4096}},
+        {"max_message_bytes": 1 << 26},
+        {"max_message_bytes": 1 << 40},
+    ],
 )
 def test_a_batch_fits_into_what_the_order_takes(given: dict[str, Any]) -> None:
     # Else what was said would be gone when it is put together, and nobody would be told.

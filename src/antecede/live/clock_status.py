@@ -1,4 +1,4 @@
-"""How the clocks and delays of an order by clocks are doing, for people and for programs."""
+"""Status of the clocks and delays of an order by clocks."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from antecede.live.timekeeping import ClockMonitor
 
 
 class DelayStatus(NamedTuple):
-    """What was measured of one member, from it to this one; seconds."""
+    """Measured delays from a member to this one, seconds."""
 
     member: str
     batches: int
     least_s: tuple[float, float]
-    """The least delay was within these."""
+    """Interval that contains the smallest delay."""
     most_s: tuple[float, float]
     accuracy_s: float | None
-    """What its newest batch says of its clock; None: it does not know, or nothing came yet."""
+    """Clock accuracy in its newest batch. None: unknown, or no batch yet."""
 
 
 class ClockStatus(NamedTuple):
-    """One peer's clock, and what it saw of the others'; seconds."""
+    """Own clock and observations of other clocks, seconds."""
 
     error_s: float | None
-    """How far its system says that its clock may be off; None: it does not say."""
+    """Largest error, by the system. None: unknown."""
     source: str
     promised_s: float | None
-    """What the order was promised of every clock; None: nothing."""
+    """Promised accuracy of all clocks. None: no promise."""
     least_s: float | None
     most_s: float | None
-    """What it was promised of every delay."""
+    """Promised largest delay."""
     ahead_s: float
-    """How far the readings that it goes by are ahead of the clock, which was set back."""
+    """Lead of the readings over the clock that was set back."""
     inaccurate_members: tuple[str, ...]
-    """Members whose clocks are worse than promised, or not known, by what they say."""
+    """Members whose clocks are worse than promised, or of unknown accuracy."""
     bound_violations: dict[str, int]
-    """By kind, of this life."""
+    """Number by kind, in this incarnation."""
     last_bound_violation: str
     delays: tuple[DelayStatus, ...]
 
 
 def clock_status(keeping: ClockMonitor | None) -> ClockStatus | None:
-    """Return how a peer's clock is doing; None: its order goes by none."""
+    """Return the clock status of a peer. None: its order uses no clock."""
     if keeping is None:
         return None
     bounds = keeping.bounds
@@ -73,42 +73,44 @@ def _pair(ns: tuple[int, int]) -> tuple[float, float]:
 
 
 def clock_status_to_json(clock: ClockStatus | None) -> dict[str, Any] | None:
-    """Return it as what JSON can say."""
+    """Return a clock status as JSON values."""
     if clock is None:
         return None
     return {**clock._asdict(), "delays": [one._asdict() for one in clock.delays]}
 
 
 def clock_status_from_json(plain: Mapping[str, Any] | None) -> ClockStatus | None:
-    """Return what `as_plain` told. Raises KeyError or TypeError for anything else."""
+    """Return the clock status of JSON values. Raises KeyError or TypeError for other values."""
     if plain is None:
         return None
     delays = tuple(
         DelayStatus(**{**one, "least_s": tuple(one["least_s"]), "most_s": tuple(one["most_s"])})
         for one in plain["delays"]
     )
-    return ClockStatus(**{**plain, "worse": tuple(plain["worse"]), "delays": delays})
+    inaccurate = tuple(plain["inaccurate_members"])
+    return ClockStatus(**{**plain, "inaccurate_members": inaccurate, "delays": delays})
 
 
 def format_clock_status(clock: ClockStatus | None) -> list[str]:
-    """Return it for a terminal, a line each."""
+    """Return a clock status as lines of text."""
     if clock is None:
         return []
     if clock.error_s is None:
-        own = f"nobody says how far it is off ({clock.source or 'nobody was asked'})"
+        own = f"unknown error ({clock.source or 'not read yet'})"
     else:
-        own = f"off by at most {_ms(clock.error_s)}, says {clock.source}"
+        own = f"error at most {_ms(clock.error_s)} ({clock.source})"
     found = [f"  clock: {own}; {_promised(clock)}"]
     if clock.ahead_s:
-        found.append(f"  it was set back, and goes at half its pace for {_ms(clock.ahead_s)} more")
+        found.append(f"  set back: runs at half speed for {_ms(clock.ahead_s)} more")
     if clock.inaccurate_members:
-        found.append(f"  worse than promised, or not known: {', '.join(clock.inaccurate_members)}")
+        found.append(f"  inaccurate or unknown: {', '.join(clock.inaccurate_members)}")
     if clock.bound_violations:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(clock.bound_violations.items()))
-        found.append(f"  ALARMS, the order is not promised: {kinds}")
-        found.append(f"    last: {clock.last_bound_violation or 'not told yet'}")
+        counts = sorted(clock.bound_violations.items())
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts)
+        found.append(f"  BOUND VIOLATIONS, the order is not guaranteed: {kinds}")
+        found.append(f"    last: {clock.last_bound_violation or 'not reported yet'}")
     return found + [
-        f"  from {one.member}: least {_between(one.least_s)}, largest {_between(one.most_s)} "
+        f"  from {one.member}: smallest {_between(one.least_s)}, largest {_between(one.most_s)} "
         f"({counted(one.batches, 'batch', 'batches')}), its clock {_off(one.accuracy_s)}"
         for one in clock.delays
     ]
@@ -116,7 +118,7 @@ def format_clock_status(clock: ClockStatus | None) -> list[str]:
 
 def _promised(clock: ClockStatus) -> str:
     if clock.promised_s is None:
-        return "nothing promised"
+        return "no bounds"
     return (
         f"promised {_ms(clock.promised_s)} and delays of {_ms(clock.least_s)} to "
         f"{_ms(clock.most_s)}"
@@ -124,7 +126,7 @@ def _promised(clock: ClockStatus) -> str:
 
 
 def _off(seconds: float | None) -> str:
-    return "not known" if seconds is None else f"off by at most {_ms(seconds)}"
+    return "of unknown error" if seconds is None else f"with an error of at most {_ms(seconds)}"
 
 
 def _ms(seconds: float | None) -> str:

@@ -1,9 +1,9 @@
-"""What this machine says of its own clock: how far it may be from true time.
+"""Error of this machine's clock.
 
-Three that can be asked, in this order: the application (`clock_error_s=`), chrony (`chronyc -c
-tracking`, where it is installed and synchronized), the kernel (`adjtimex`, read and not changed,
-which is what ntpd, systemd-timesyncd and chrony tell it). Containers often see a kernel that counts
-as not synchronized; then nobody says, and that is an answer.
+Three sources, in this order. The application gives it (`clock_error_s=`). Chrony is asked with
+`chronyc -c tracking`, if it is installed and synchronized. The kernel is read with `adjtimex`,
+which ntpd, systemd-timesyncd and chrony update. Containers often see an unsynchronized kernel
+clock. The error is then unknown.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from antecede.live.settings import NS
 
 GIVEN, CHRONY, KERNEL = "the application", "chrony", "the kernel"
 CHRONY_S: Final = 2.0
-"""How long chrony may take to answer."""
+"""Timeout of chrony."""
 _TIMEX: Final = struct.Struct("@IqqqqI" if struct.calcsize("@l") == 8 else "@IllllI")
-"""modes, offset, freq, maxerror, esterror, status: the beginning of `struct timex`."""
+"""modes, offset, freq, maxerror, esterror, status: the first fields of `struct timex`."""
 _TIMEX_BYTES: Final = 512
-"""More than the whole of it has."""
+"""Upper bound of the size of `struct timex`."""
 _UNSYNCHRONIZED: Final = 0x40
 _CHRONY_FIELDS: Final = 14
 
 
 class ClockError(NamedTuple):
-    """How far a clock may be from true time, and who says so."""
+    """Largest error of a clock, and its source."""
 
     error_ns: int | None
-    """None: it is not known."""
+    """None: unknown."""
     source: str
-    """Who says it, and where nobody does, why."""
+    """Source, or the reason why the error is unknown."""
 
 
 def ask(given_ns: int | None = None) -> ClockError:
-    """Return what is known of this machine's clock. Blocks as long as chrony takes to answer."""
+    """Return the error of this machine's clock. Blocks while chrony answers."""
     if given_ns is not None:
         return ClockError(given_ns, GIVEN)
     told = of_chrony(run_chrony())
@@ -48,31 +48,33 @@ def ask(given_ns: int | None = None) -> ClockError:
 
 
 def of_kernel(adjtimex: Callable[[], tuple[int, int, int]] | None = None) -> ClockError:
-    """Return what the kernel says; `adjtimex` returns (state, status, maximum error in us)."""
+    """Return the error of the kernel's clock; `adjtimex` returns (state, status, maximum error in
+    us).
+    """
     try:
         state, status, most_us = (adjtimex or _adjtimex)()
     except OSError as error:
-        return ClockError(None, f"{KERNEL} does not say: {error}")
+        return ClockError(None, f"{KERNEL} cannot be read: {error}")
     if state < 0 or status & _UNSYNCHRONIZED:
-        return ClockError(None, f"{KERNEL} says that its clock is not synchronized")
+        return ClockError(None, f"{KERNEL} clock is not synchronized")
     return ClockError(most_us * 1000, KERNEL)
 
 
 def _adjtimex() -> tuple[int, int, int]:
-    """Read the kernel's clock (modes 0: nothing is changed). Raises OSError where there is none."""
+    """Read the kernel's clock without changes (modes 0). Raises OSError without such a clock."""
     if not sys.platform.startswith("linux"):
-        raise OSError(f"adjtimex is Linux's, and this is {sys.platform}")
+        raise OSError(f"adjtimex needs Linux, not {sys.platform}")
     libc = ctypes.CDLL(None, use_errno=True)
     buffer = ctypes.create_string_buffer(_TIMEX_BYTES)
     state = libc.adjtimex(buffer)
     if state < 0:
-        raise OSError(ctypes.get_errno(), "adjtimex is refused")
+        raise OSError(ctypes.get_errno(), "adjtimex was refused")
     _, _, _, most_us, _, status = _TIMEX.unpack_from(buffer.raw)
     return state, status, most_us
 
 
 def run_chrony() -> str:
-    """Return what `chronyc -c tracking` prints; empty: it is not there, or does not answer."""
+    """Return the output of `chronyc -c tracking`. Empty: not installed, or no answer."""
     path = shutil.which("chronyc")
     if path is None:
         return ""
@@ -86,15 +88,15 @@ def run_chrony() -> str:
 
 
 def of_chrony(text: str) -> ClockError:
-    """Return the bound that chrony documents: offset, root dispersion, half of the root delay."""
+    """Return the bound that chrony documents: offset, root dispersion, half the root delay."""
     fields = text.strip().split(",")
     if len(fields) < _CHRONY_FIELDS:
-        return ClockError(None, f"{CHRONY} is not there")
+        return ClockError(None, f"{CHRONY} is not installed")
     if fields[13] == "Not synchronised":
-        return ClockError(None, f"{CHRONY} says that its clock is not synchronized")
+        return ClockError(None, f"{CHRONY} is not synchronized")
     try:
         offset, delay, dispersion = (Decimal(fields[k]) for k in (4, 10, 11))
         error_ns = int((abs(offset) + dispersion + abs(delay) / 2) * NS) + 1
     except (InvalidOperation, ValueError, OverflowError):
-        return ClockError(None, f"{CHRONY} prints what cannot be read")
+        return ClockError(None, f"{CHRONY} printed an unknown format")
     return ClockError(error_ns, CHRONY)

@@ -1,7 +1,7 @@
-"""Two batches under one number with their owner's seal: a member said otherwise to others.
+"""Equivocation: two batches under one number with their sender's signature.
 
-Found where both come to one member: after a break, or when a lane is handed on. Both seals
-together are a proof, which anybody can check who knows the lane's key.
+Detected when both reach one member: after a partition, or by a relay. The two signatures are a
+proof for every member that knows the sender's key.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from antecede.live.sealing import Signatures
 
 
 class EquivocationProof(NamedTuple):
-    """What a lane's owner sealed twice."""
+    """Two batches that a sender signed under one number."""
 
     lane: str
     number: int
@@ -23,25 +23,27 @@ class EquivocationProof(NamedTuple):
     other: SignedBatch
 
 
-def compared(seals: Signatures, lanes: SenderLogs, lane: str, number: int, batch: SignedBatch) -> EquivocationProof | None:
-    """Compare a batch that is known by its number with the one that is here, while it is here.
+def compared(
+    seals: Signatures, lanes: SenderLogs, lane: str, number: int, batch: SignedBatch
+) -> EquivocationProof | None:
+    """Compare a batch with the known one of its number, while that is in memory.
 
-    Returns the proof where both are their owner's. Raises ConflictError where they differ and one
-    has no seal, or a wrong one: somebody lies, and it cannot be told who.
+    Returns the proof if the sender signed both. Raises ConflictError if they differ and a signature
+    is missing or wrong: then the faulty member is unknown.
     """
     known = lanes.by_name.get(lane)
     if known is None or not known.first <= number <= known.newest:
         return None
     here = known.get(number)
-    if here.wire == batch.wire or is_run(here.wire):  # a run says less than the batch
+    if here.wire == batch.wire or is_run(here.wire):  # a skip marker contains less than the batch
         return None
     try:
         for one in (here, batch):
             seals.check(lane, number, one.wire, one.seal)
         if not (here.seal and batch.seal):
-            raise DecodeError("there are no seals in this group")
+            raise DecodeError("this group has no signatures")
     except DecodeError as error:
         raise ConflictError(
-            f"batch {number} of {lane} is here with other content, and unproven: {error}"
+            f"batch {number} of {lane} has other content here, without proof: {error}"
         ) from error
     return EquivocationProof(lane, number, here, batch)

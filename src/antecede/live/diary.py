@@ -101,7 +101,9 @@ class StatusLogger:
         for lane in sorted(members - self._members):
             name = member_of(lane)
             address = ordering.members[lane]
-            yield LogEntry("joined", f"{name} is in the group", {"member": name, "address": address})
+            yield LogEntry(
+                "joined", f"{name} is in the group", {"member": name, "address": address}
+            )
         for lane in sorted(self._members - members):
             name = member_of(lane)
             yield LogEntry("gone", f"{name} is out of the group", {"member": name})

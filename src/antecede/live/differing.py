@@ -1,8 +1,8 @@
-"""What all members give alike beside room and order, so that who differs is told in what.
+"""Comparison of the settings that all members share, for the error that names the difference.
 
-Behind the fingerprint of a greeting's options stand the settings in the clear, since they are no
-secrets, and a fingerprint of each option of the order: a line each, "NAME VALUE". Who says only
-the fingerprint is told that something differs.
+The options of a HELLO begin with their hash. The shared settings follow in the clear, and a hash of
+each option of the order: one line each, "NAME VALUE". With the hash alone, the error says only that
+something differs.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ SETTINGS = ("partition", "on_missing_parent", "verify_all_signatures", "evict_sl
 
 
 def pack(settings: Settings) -> bytes:
-    """Return what a greeting says of the options; it begins with the fingerprint that counts."""
+    """Return the options of a HELLO, which begin with their hash."""
     lines = [f"{name} {value}" for name, value in _told(settings).items()]
     return settings.tags()[1] + "\n".join(lines).encode()[: MOST_BYTES - TAG]
 
 
 def same(settings: Settings, options: bytes) -> bool:
-    """Tell whether the other end gives the same."""
+    """Return whether the other member has the same settings."""
     return options[:TAG] == settings.tags()[1]
 
 
 def words(settings: Settings, options: bytes, there: str, here: str) -> str:
-    """Return what differs, in words. `there`, `here`: names of the other end's member, and ours."""
+    """Return the differences as text. `there`, `here`: names of the other member and of this one."""
     ours = _told(settings)
     text = options[TAG:MOST_BYTES].decode(errors="replace")
     theirs = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)
@@ -51,7 +51,7 @@ def words(settings: Settings, options: bytes, there: str, here: str) -> str:
 
 
 def _shown(name: str, values: Mapping[str, str]) -> str:
-    """Return a value as a program gives it: times in seconds."""
+    """Return a value as a program gives it, times in seconds."""
     value = values[name]
     if name.endswith("_ns") and value.isdecimal():
         return f"{int(value) / NS:g}"
@@ -61,7 +61,7 @@ def _shown(name: str, values: Mapping[str, str]) -> str:
 def _whose(theirs: bool, ours: bool, there: str) -> str:
     if theirs and ours:
         return ""
-    return f", which {there} alone gives" if theirs else f", which {there} does not give"
+    return f", given only by {there}" if theirs else f", not given by {there}"
 
 
 def _told(settings: Settings) -> dict[str, str]:

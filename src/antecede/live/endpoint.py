@@ -47,4 +47,6 @@ class StatusRoutes:
             return Answer(exposition(status), KIND)
         if status.is_healthy:
             return Answer(b"well\n")
-        return Answer(f"{status.unhealthy_reason}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return Answer(
+            f"{status.unhealthy_reason}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE
+        )

@@ -1,8 +1,8 @@
-"""What a live peer hands to the application: messages, and who came or went.
+"""Events of a live peer for the application: messages and changes of the group.
 
-A *lane* is what one life of a member sends: the member's name, "~", and eight letters or digits
-that were drawn when that life began. With a store a life goes on after a restart; without one
-the next life has another lane.
+A *sender id* names the sender log of one incarnation of a member: the member's name, "~", and eight
+random letters or digits. With a store an incarnation continues after a restart. Without a store a
+restart begins the next incarnation.
 """
 
 from __future__ import annotations
@@ -18,111 +18,107 @@ from antecede.errors import LocalError
 from antecede.live import stamps
 
 MAX_NAME_BYTES = 200
-"""Of a member's name; a lane has nine more."""
+"""A sender id has nine bytes more."""
 INCARNATION_LENGTH = 8
 
 
 def member_of(lane: str) -> str:
-    """Return the name of the member whose lane it is."""
+    """Return the name of the member with a sender id."""
     return lane.rpartition("~")[0]
 
 
 def lane_of(name: str, life: str) -> str:
-    """Return the lane of one life of a member. Raises LocalError for what cannot be one."""
+    """Return the sender id of an incarnation of a member. Raises LocalError for an invalid part."""
     lane = f"{check_name(name)}~{life}"
     if not is_lane(lane):
-        raise LocalError(f"a life is {INCARNATION_LENGTH} letters or digits, not {life!r:.40}")
+        raise LocalError(
+            f"invalid incarnation {life!r:.40}; expected {INCARNATION_LENGTH} letters or digits"
+        )
     return lane
 
 
 def is_lane(text: str) -> bool:
-    """Tell whether a text can be a lane."""
+    """Return whether a text is a valid sender id."""
     name, tilde, life = text.rpartition("~")
     sound = len(life) == INCARNATION_LENGTH and life.isascii() and life.isalnum()
     return bool(tilde) and sound and is_name(name)
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can be a member's name: printable, without "~"."""
+    """Return whether a text is a valid member name: printable, without "~"."""
     return 0 < len(text.encode()) <= MAX_NAME_BYTES and text.isprintable() and "~" not in text
 
 
 def check_name(name: str) -> str:
-    """Return a member's name. Raises LocalError for what cannot be one."""
+    """Return a member's name. Raises LocalError for an invalid one."""
     if not isinstance(name, str) or not is_name(name):
         raise LocalError(
-            f"a member's name is 1 to {MAX_NAME_BYTES} bytes of printable text without '~', "
-            f"not {name!r:.60}"
+            f"invalid member name {name!r:.60}; expected 1 to {MAX_NAME_BYTES} bytes of printable "
+            "text without '~'"
         )
     return name
 
 
 class Id(NamedTuple):
-    """Names a message in its group, for good: a lane, and a number in it, from 1."""
+    """Permanent id of a message in its group."""
 
     sender_id: str
-    """NAME~LIFE of the run of its sender."""
+    """NAME~INCARNATION of the sender."""
     number: int
-    """Of the message among those of its lane, from 1."""
+    """Number in the sender log, from 1."""
 
     @property
     def sender(self) -> str:
-        """Name of the member who sent it."""
+        """Name of the member that sent it."""
         return member_of(self.sender_id)
 
     def __str__(self) -> str:
         return f"{self.sender_id}:{self.number}"
 
-    @property
-    def token(self) -> str:
-        """The id as `antecede.core.propagation` has it in headers: str() of it, percent-encoded
-        where needed.
+    def encode(self) -> str:
+        """Return the id for headers of `antecede.core.propagation`, percent-encoded where needed.
 
-        Raises LimitError where the member's name is too long for a header's id.
+        Raises LimitError for a name that is too long.
         """
-        return stamps.token(self.sender_id, self.number)
+        return stamps.encode_id(self.sender_id, self.number)
 
     @classmethod
     def from_text(cls, text: str) -> Id:
-        """Return the id that `str` wrote, as in `Id.of("alice~0a1b2c3d:7")`.
-
-        Raises LocalError for another text.
-        """
+        """Return the id of a text such as "alice~0a1b2c3d:7". Raises LocalError for other texts."""
         lane, _, number = text.rpartition(":")
         if not is_lane(lane) or not number.isdecimal() or not number.isascii() or int(number) < 1:
-            raise LocalError(f"{text!r:.80} names no message: an id is NAME~LIFE:NUMBER")
+            raise LocalError(f"invalid message id {text!r:.80}; expected NAME~INCARNATION:NUMBER")
         return cls(lane, int(number))
 
 
 class Message(NamedTuple):
-    """A message for the application."""
+    """Message for the application."""
 
     sender_id: str
-    """NAME~LIFE of the run of its sender, as in `id`."""
+    """NAME~INCARNATION of the sender, as in `id`."""
     number: int
-    """Of the message among those of its lane, from 1."""
+    """Number in the sender log, from 1."""
     payload: bytes
     """Bytes that the sender gave to `send`."""
     reply_to: tuple[Id, ...] = ()
-    """What it answers (order "reply")."""
+    """Messages that it replies to (order "reply")."""
     missing_ids: tuple[Id, ...] = ()
-    """Those of them that nobody in the group has any more: they died with their senders."""
+    """Parents in `reply_to` that no member has: they were lost with their senders."""
     topics: tuple[str, ...] = ()
-    """What it is about, sorted (orders by topics)."""
+    """Topics, sorted (orders by topics)."""
     is_history: bool = False
     """True if it was sent before this member joined and came from its sponsor (`history=`).
 
-    It needs no acknowledgement.
-    """
+    It needs no acknowledgement."""
 
     @property
     def sender(self) -> str:
-        """Name of the member who sent it."""
+        """Name of the member that sent it."""
         return member_of(self.sender_id)
 
     @property
     def id(self) -> Id:
-        """What names it; str() of it is one text."""
+        """Id; its text is str()."""
         return Id(self.sender_id, self.number)
 
     @property
@@ -132,21 +128,21 @@ class Message(NamedTuple):
 
     def __repr__(self) -> str:
         data = self.payload if len(self.payload) <= 40 else self.payload[:37] + b"..."
-        more = f", answers {', '.join(map(str, self.reply_to))}" if self.reply_to else ""
+        more = f", replies to {', '.join(map(str, self.reply_to))}" if self.reply_to else ""
         more += f", without {', '.join(map(str, self.missing_ids))}" if self.missing_ids else ""
         return f"<{self.sender_id}:{self.number} {data!r}{more}>"
 
 
 class SentBatch(NamedTuple):
-    """What a member said with the same causes, one message after the other.
+    """Consecutive messages of one sender with the same causes.
 
-    A peer delivers in these; what makes a `Message` of each waits until somebody asks, since a
-    hundred thousand tuples that wait are work for the garbage collector.
+    A peer delivers these and makes a `Message` of each on demand: many waiting tuples cost garbage
+    collection.
     """
 
     sender_id: str
     first: int
-    """Number of the first; the others follow it without gaps."""
+    """Number of the first message; the others follow without gaps."""
     payloads: list[bytes]
     reply_to: tuple[Id, ...] = ()
     missing_ids: tuple[Id, ...] = ()
@@ -156,17 +152,17 @@ class SentBatch(NamedTuple):
 
     @property
     def sender(self) -> str:
-        """Name of the member who said it."""
+        """Name of the member that sent it."""
         return member_of(self.sender_id)
 
     @property
     def live_count(self) -> int:
-        """Number of its messages that this member delivered itself: all, or none of the history."""
+        """Number of messages that this member delivered itself: all, or 0 for history."""
         return 0 if self.is_history else len(self.payloads)
 
     def messages(self, payloads: Iterable[bytes] | None = None) -> Iterator[Message]:
-        """Return the messages; `payloads`: an iterator over one's own, for who wants to see how
-        many are left.
+        """Return the messages. `payloads`: iterator over the own payloads, whose rest the caller
+        counts.
         """
         lane, first, own, *same = self
         payloads = own if payloads is None else payloads
@@ -175,7 +171,7 @@ class SentBatch(NamedTuple):
         return map(_new_message, fields)
 
     def tail(self, count: int) -> SentBatch:
-        """Return the last so many of it."""
+        """Return the last `count` messages."""
         skip = len(self.payloads) - count
         if not skip:
             return self
@@ -183,7 +179,7 @@ class SentBatch(NamedTuple):
 
 
 class ChangeKind(IntEnum):
-    """How the members of a group change."""
+    """Kinds of membership changes."""
 
     JOINED = 0
     LEFT = 1
@@ -192,15 +188,15 @@ class ChangeKind(IntEnum):
 
 
 class Change(NamedTuple):
-    """Somebody came or went."""
+    """Change of the group's members."""
 
     kind: ChangeKind
-    """How: it joined, left, was put out, or subscribes to other topics."""
+    """Joined, left, evicted, or subscribed to other topics."""
     sender_id: str
-    """NAME~LIFE of the member that it is about."""
+    """NAME~INCARNATION of the member in question."""
     detail: str = ""
-    """Where a newcomer is reached ("HOST:PORT"); why somebody was put out; the topics to which
-    somebody subscribes from now on, sorted, a line each."""
+    """Address of a joining member ("HOST:PORT"); reason of an eviction; or the new topics, sorted,
+    one a line."""
 
     @property
     def member(self) -> str:
@@ -209,13 +205,13 @@ class Change(NamedTuple):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """To what the member subscribes from now on."""
+        """New topics of the member."""
         return tuple(self.detail.splitlines()) if self.kind is ChangeKind.SUBSCRIBED else ()
 
     def __str__(self) -> str:
         if self.kind is ChangeKind.SUBSCRIBED:
             return f"{self.member} subscribes to {', '.join(self.topics) or 'nothing'}"
-        words = ("joined", "left", "was put out")[self.kind]
+        words = ("joined", "left", "was evicted")[self.kind]
         why = f": {self.detail}" if self.kind is ChangeKind.EVICTED and self.detail else ""
         return f"{self.member} {words}{why}"
 
@@ -223,39 +219,39 @@ class Change(NamedTuple):
 class View(NamedTuple):
     """Members of the group from here on, and the change that led to them.
 
-    Views do not come again after a restart: read `Peer.members` at the start.
+    Views are not repeated after a restart: read `Peer.members` at the start.
     """
 
     sender_ids: tuple[str, ...]
-    """NAME~LIFE of each member, sorted, oneself included."""
+    """NAME~INCARNATION of each member, this one included, sorted."""
     change: Change
-    """Name of the member that came, left, or changed its topics."""
+    """Change that led to this view."""
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of the members, oneself included, sorted."""
+        """Names of the members, this one included, sorted."""
         return tuple(sorted(map(member_of, self.sender_ids)))
 
 
 class MessagesAbandoned(NamedTuple):
-    """What had come of a member that is gone, and is delivered by nobody: it depends on what
-    nobody in the group has, since that died with its sender. It does not come again after a
-    restart; `Status.given_up` counts since the start.
+    """Batches that no member will deliver: their causes were lost with a departed sender.
+
+    Not repeated after a restart; `Status.abandoned` counts them since the start.
     """
 
     sender_id: str
-    """NAME~LIFE of the member that is gone."""
+    """NAME~INCARNATION of the departed sender."""
     batches: int
-    """How many of its batches, the last ones; order "reply": the answers, each a batch."""
+    """Number of its batches, the last ones. Order "reply": replies, one a batch."""
     missing_sender_ids: tuple[str, ...]
-    """Lanes of which something is missing."""
+    """Sender ids of the logs with missing batches."""
 
 
 Event = Message | View | MessagesAbandoned
-"""What the application sees."""
+"""Event for the application."""
 Delivery = SentBatch | View | MessagesAbandoned
-"""The same, as it is handed over."""
+"""Event as the ordering hands it over."""
 _new_message = partial(tuple.__new__, Message)
-"""As `Message._make`, which takes half as long again: a million times a second."""
+"""`Message._make` in two thirds of its time."""
 new_id = partial(tuple.__new__, Id)
-"""As `Id._make`, likewise."""
+"""`Id._make` in two thirds of its time."""

@@ -1,13 +1,13 @@
-"""Flow control: bytes that wait for the application, and bytes of this member that others lack.
+"""Flow control: bytes that the application has not taken, and own bytes that others lack.
 
-*Receiving.* A `Backlog` has what was delivered and not consumed. Beyond its limit a member does not
-acknowledge the batches, so their senders stop; it takes one message at least.
+*Receiving.* A `Backlog` has the delivered messages that were not consumed. Beyond its limit a
+member does not acknowledge the batches, so their senders wait. It accepts one message at least.
 
-*Sending.* A sender keeps its batches until all members have acknowledged them. It waits while that
-is more than its share of the least budget: every member announces how many bytes it keeps for
-others (`memory`, with a store `disk`), and the senders divide the least of these among themselves.
-Whoever lacks more than that for `evict_slow_after_ns` on end is evicted by the sender. That time is
-the same for all members, so a small budget slows the senders and evicts nobody.
+*Sending.* A sender keeps its batches until all members have acknowledged them. It waits while they
+exceed its share of the least budget. Every member announces the bytes that it keeps for others
+(`max_memory_bytes`, with a store `max_disk_bytes`). The senders divide the least of these. A sender
+evicts a member that lacks more than that for `evict_slow_after_ns` in a row. That time is the same
+for all members, so a small budget slows the senders and evicts no member.
 """
 
 from __future__ import annotations
@@ -112,7 +112,10 @@ class Flow:
     @property
     def is_full(self) -> bool:
         """True if senders wait until other members, or the store, have more."""
-        return self.unacknowledged > self.limit or self.in_memory > self._node.settings.max_memory_bytes
+        return (
+            self.unacknowledged > self.limit
+            or self.in_memory > self._node.settings.max_memory_bytes
+        )
 
     def update(self) -> None:
         """Divide the least budget of all members among those who send."""
@@ -142,7 +145,7 @@ class Flow:
         late = [
             one
             for one, since in self._over_ns.items()
-            if now - since >= after or one not in known  # for a stranger nobody waits
+            if now - since >= after or one not in known  # other senders do not wait for it
         ]
         if not late:
             return None

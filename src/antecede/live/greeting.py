@@ -283,7 +283,9 @@ def _unpack_history(data: bytes) -> list[SentBatch]:
     found = []
     for _ in range(reader.varint()):
         lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
-        found.append(SentBatch(lane, number, [payload], _read_ids(reader), _read_ids(reader), (), True))
+        found.append(
+            SentBatch(lane, number, [payload], _read_ids(reader), _read_ids(reader), (), True)
+        )
     return found
 
 

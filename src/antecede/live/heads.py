@@ -1,15 +1,14 @@
-"""What stands before a batch in groups by clocks or topics, and what stands for batches that are
-not for the other end.
+"""Header of a batch in orders by clocks or topics, and skip markers.
 
-    head   b"B", varint(accuracy), 8 bytes reading, topics; behind it the ordering group's bytes
-    run    b"H", varint(first), varint(last), topics: each of these batches is about some of these
-           topics, and none is about another
+    header  b"B", varint(accuracy), 8 bytes reading, topics; then the ordering group's bytes
+    skip    b"H", varint(first), varint(last), topics: union of the topics of these batches
 
-    accuracy   of the sender's clock: 0 where it is not known, else microseconds, rounded up, + 1
-    reading    of the sender's clock when it made the batch, nanoseconds with a sign
-    topics     varint(count), then block(name), in ascending order; none where all get everything
+    accuracy   of the sender's clock: 0 if unknown, else microseconds, rounded up, + 1
+    reading    of the sender's clock at the batch, nanoseconds with a sign
+    topics     varint(count), then block(name), in ascending order; none without topics
 
-Both begin with other bytes than a frame of a group (0xA8), so a seal of one is none of the other.
+A skip marker replaces batches to which the receiver does not subscribe. Both begin with other bytes
+than a group frame (0xA8), so their signatures cannot be confused.
 """
 
 from __future__ import annotations
@@ -26,31 +25,31 @@ from antecede.formatting import shown
 
 BATCH, RUN = b"B", b"H"
 GROUP_TOPIC: Final = "*"
-"""What batches are about that change the group: everybody subscribes to it."""
+"""Topic of batches with group changes, to which all members subscribe."""
 MAX_TOPICS: Final = 1000
-"""Of a batch, or a run."""
+"""Limit of a batch or a skip marker."""
 MAX_RUN: Final = 1024
-"""Batches of a run: each takes its place in memory, however short the run is as bytes."""
+"""Batches of a skip marker. Each takes memory, although the marker is short."""
 MAX_SUBSCRIBED_BYTES: Final = 1 << 14
-"""Of all the names to which one member subscribes."""
+"""Limit of all topic names in one subscription."""
 US: Final = 1000
 _MOST_US: Final = (1 << 40) - 1
 _READING: Final = struct.Struct(">q")
 
 
 class Head(NamedTuple):
-    """What is said of one batch."""
+    """Header of a batch."""
 
     accuracy_ns: int | None
-    """How far the sender's clock may be from true time; None: it does not know."""
+    """Largest error of the sender's clock. None: unknown."""
     sent_ns: int
     topics: tuple[str, ...]
     start: int
-    """Where the bytes of the ordering group begin."""
+    """Offset of the ordering group's bytes."""
 
 
 class SkipRange(NamedTuple):
-    """What is said of several batches in a row: numbers, both included, and all their topics."""
+    """Numbers `first` to `last` of skipped batches, and all their topics."""
 
     first: int
     last: int
@@ -58,46 +57,46 @@ class SkipRange(NamedTuple):
 
 
 def pack_head(accuracy_ns: int | None, sent_ns: int, topics: Collection[str]) -> bytes:
-    """Return what stands before the bytes of the ordering group."""
+    """Return the header of a batch."""
     units = 0 if accuracy_ns is None else min(-(-accuracy_ns // US), _MOST_US) + 1
     return b"".join((BATCH, varint(units), _READING.pack(sent_ns), pack_topics(topics)))
 
 
 def read_head(wire: bytes) -> Head:
-    """Return what `pack_head` wrote before a batch. Raises DecodeError."""
+    """Return the header of a batch. Raises DecodeError."""
     if wire[:1] != BATCH:
-        raise DecodeError("a batch without its head")
+        raise DecodeError("batch without a header")
     reader = Reader(wire, 1)
     units = reader.varint()
     if units > _MOST_US + 1:
-        raise DecodeError(f"a clock that is off by {units} us: more than a day is not believed")
+        raise DecodeError(f"clock error of {units} us; the limit is a day")
     sent_ns: int = _READING.unpack(reader.take(8))[0]
     if abs(sent_ns) > LONGEST_NS:
-        raise DecodeError(f"a clock that shows {sent_ns} ns; readings are within 146 years of 0")
+        raise DecodeError(f"clock reading of {sent_ns} ns; the limit is 146 years around 0")
     topics = read_topics(reader)
     return Head((units - 1) * US if units else None, sent_ns, topics, reader.offset)
 
 
 def is_run(wire: bytes) -> bool:
-    """Tell whether these bytes stand for batches, and are none."""
+    """Return whether bytes are a skip marker."""
     return wire[:1] == RUN
 
 
 def pack_run(run: SkipRange) -> bytes:
-    """Return what stands for a run of batches."""
+    """Return a skip marker as bytes."""
     return b"".join((RUN, varint(run.first), varint(run.last), pack_topics(run.topics)))
 
 
 def read_run(wire: bytes) -> SkipRange:
-    """Return what `pack_run` wrote. Raises DecodeError."""
+    """Return a skip marker. Raises DecodeError."""
     if not is_run(wire):
-        raise DecodeError("no run of batches")
+        raise DecodeError("not a skip marker")
     reader = Reader(wire, 1)
     first, last = reader.varint(), reader.varint()
     topics = read_topics(reader)
     reader.finish()
     if not 1 <= first <= last < 1 << 62 or last - first >= MAX_RUN or not topics:
-        raise DecodeError(f"a run of batches {first} to {last} about {len(topics)} topics")
+        raise DecodeError(f"skip marker of batches {first} to {last} with {len(topics)} topics")
     return SkipRange(first, last, topics)
 
 
@@ -109,41 +108,41 @@ def pack_topics(topics: Collection[str]) -> bytes:
 
 
 def read_topics(reader: Reader, at_most: int = MAX_TOPICS) -> tuple[str, ...]:
-    """Read what `pack_topics` wrote. Raises DecodeError."""
+    """Read topics. Raises DecodeError."""
     count = reader.varint()
     if count > at_most:
-        raise DecodeError(f"{count} topics announced; {at_most} are the most")
+        raise DecodeError(f"{count} topics announced; the limit is {at_most}")
     found: list[str] = []
     for _ in range(count):
         raw = reader.block()
         try:
             name = raw.decode()
         except UnicodeDecodeError as error:
-            raise DecodeError("a topic that is not UTF-8") from error
+            raise DecodeError("topic is not UTF-8") from error
         if not is_topic(name) or (found and name <= found[-1]):
-            raise DecodeError(f"{name!r:.60} is no topic here, or not in its place")
+            raise DecodeError(f"topic {name!r:.60} is invalid or not in ascending order")
         found.append(name)
     return tuple(found)
 
 
 def is_topic(name: str) -> bool:
-    """Tell whether a text can be a topic of a live group."""
+    """Return whether a text can be a topic of a live group."""
     return 0 < len(name.encode()) <= MAX_TOPIC_BYTES and name.isprintable()
 
 
 def own_topics(topics: Collection[str]) -> tuple[str, ...]:
-    """Return topics that a program names, sorted. Raises LocalError for what can be none."""
+    """Return the topics of a program, sorted. Raises LocalError for invalid ones."""
     if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
-        raise LocalError(f"topics are a list of names, not {shown(topics)}")
+        raise LocalError(f"topics={shown(topics)} is invalid; expected a list of names")
     found = checked_topics(topics)
     for name in found:
         if name == GROUP_TOPIC or not is_topic(name):
             raise LocalError(
-                f"a topic is 1 to {MAX_TOPIC_BYTES} bytes of printable text, and not "
-                f"{GROUP_TOPIC!r}, which is what everybody hears of the group; not {shown(name)}"
+                f"invalid topic {shown(name)}; expected 1 to {MAX_TOPIC_BYTES} bytes of printable "
+                f"text other than {GROUP_TOPIC!r}, which is reserved"
             )
     if sum(len(name.encode()) + 1 for name in found) > MAX_SUBSCRIBED_BYTES:
-        raise LocalError(f"the names of these topics are more than {MAX_SUBSCRIBED_BYTES} bytes")
+        raise LocalError(f"topic names exceed {MAX_SUBSCRIBED_BYTES} bytes; subscribe to fewer")
     if len(found) > MAX_TOPICS:
-        raise LocalError(f"{len(found)} topics; {MAX_TOPICS} are the most")
+        raise LocalError(f"{len(found)} topics; the limit is {MAX_TOPICS}")
     return found

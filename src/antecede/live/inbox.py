@@ -70,7 +70,9 @@ class Inbox:
                 self.run = event.messages(self._payloads)
                 self.taken += event.live_count
                 if self._by_hand and event.live_count:
-                    self._open.append(_OpenRange(event.sender_id, event.first, event.live_count, self.taken))
+                    self._open.append(
+                        _OpenRange(event.sender_id, event.first, event.live_count, self.taken)
+                    )
                 if self._begun is not None:
                     self._begun(event)
                 return True

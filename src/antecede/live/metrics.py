@@ -1,4 +1,4 @@
-"""A live peer's figures as Prometheus reads them."""
+"""Prometheus metrics of a live peer."""
 
 from __future__ import annotations
 
@@ -19,55 +19,64 @@ KIND = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "antecede_live_"
 _GAUGES = {
     "up": (
-        "whether the peer is in a group, not out of it or rejected, and its store works",
-        "healthy",
+        "1 if the peer is in a group, accepted by its members, with a working store",
+        "is_healthy",
     ),
-    "stopped": ("whether it is cut off from the majority that its group needs", "stopped"),
-    "held_batches": ("batches that are held back", "held"),
-    "waiting_messages": (
-        "delivered messages that the application is not done with",
-        "waiting_for_application",
+    "in_minority": ("1 if the peer is cut off from the majority of its group", "in_minority"),
+    "held_batches": ("held batches", "held"),
+    "pending_messages": (
+        "delivered messages that the application has not finished",
+        "pending_messages",
     ),
-    "memory_bytes": ("batches in memory that somebody lacks", "memory_bytes"),
-    "memory_limit_bytes": ("how much of that there may be", "memory_limit"),
-    "disk_bytes": ("batches that somebody lacks and the store alone has", "disk_bytes"),
-    "disk_limit_bytes": ("how much of both there may be; 0: no store", "disk_limit"),
-    "inbox_bytes": ("delivered messages that wait for the application", "inbox_bytes"),
-    "inbox_limit_bytes": ("how much of that there may be until senders stop", "inbox_limit"),
-    "own_bytes": ("own messages that some member has not acknowledged", "own_bytes"),
-    "own_limit_bytes": ("how much of that there may be until `send` waits", "own_limit"),
-    "connection_bytes": ("written to connections and not taken yet", "connection_bytes"),
-    "unstored_batches": ("batches that the store has not written yet", "unstored"),
+    "memory_bytes": ("batches in memory that some member lacks", "memory_bytes"),
+    "memory_limit_bytes": ("limit of memory_bytes", "memory_limit"),
+    "disk_bytes": ("batches only in the store that some member lacks", "disk_bytes"),
+    "disk_limit_bytes": (
+        "limit of memory_bytes and disk_bytes together; 0: no store",
+        "disk_limit",
+    ),
+    "inbox_bytes": ("delivered messages that the application has not taken", "inbox_bytes"),
+    "inbox_limit_bytes": ("inbox_bytes beyond which senders wait", "inbox_limit"),
+    "unacknowledged_bytes": (
+        "own messages that some member has not acknowledged",
+        "unacknowledged_bytes",
+    ),
+    "unacknowledged_limit_bytes": (
+        "unacknowledged_bytes beyond which `send` waits",
+        "unacknowledged_limit",
+    ),
+    "connection_bytes": ("bytes written to connections and not sent yet", "connection_bytes"),
+    "pending_writes": ("batches that the store has not written yet", "pending_writes"),
 }
 _COUNTERS = {
     "sent_messages": ("messages that the application sent", "sent"),
-    "delivered_messages": ("messages that came out of the order", "delivered"),
-    "sent_batches": ("batches that were sent: messages that go together", "batches_sent"),
-    "handed_on_batches": ("batches of others, sent to who lacked them", "handed_on"),
-    "given_up_batches": ("batches given up, since what they depend on is gone", "given_up"),
-    "untraced_rows": ("rows that the trace of this run lacks", "untraced"),
-    "in_run_batches": ("batches that others got by their numbers alone (topics)", "in_runs"),
-    "received_bytes": ("bytes from the others", "bytes_in"),
-    "transmitted_bytes": ("bytes to the others", "bytes_out"),
+    "delivered_messages": ("messages delivered by the order", "delivered"),
+    "sent_batches": ("batches sent: groups of messages", "batches_sent"),
+    "relayed_batches": ("batches of other members forwarded", "relayed"),
+    "abandoned_batches": ("batches abandoned, since their causes are lost", "abandoned"),
+    "trace_rows_dropped": ("rows missing from the trace of this run", "trace_rows_dropped"),
+    "skipped_batches": ("batches sent as numbers only (topics)", "skipped_batches"),
+    "received_bytes": ("bytes received from other members", "bytes_in"),
+    "transmitted_bytes": ("bytes sent to other members", "bytes_out"),
 }
 
 
 def exposition(status: Status) -> bytes:
-    """Return all figures of a peer, in Prometheus' text format 0.0.4."""
+    """Return all metrics of a peer in Prometheus' text format 0.0.4."""
     registry = CollectorRegistry()
     registry.register(_Collected(status))
     return generate_latest(registry)
 
 
 class _Collected:
-    """What a registry asks for its figures."""
+    """Collector for a registry."""
 
     def __init__(self, status: Status) -> None:
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
         status = self._status
-        labels, values = ["member", "room"], [status.name, status.group_name]
+        labels, values = ["member", "group_name"], [status.name, status.group_name]
         for name, (words, attribute) in _GAUGES.items():
             gauge = GaugeMetricFamily(PREFIX + name, words, labels=labels)
             gauge.add_metric(values, float(getattr(status, attribute)))
@@ -90,65 +99,69 @@ class _Collected:
         if self._status.super_peer is not None:
             yield from self._star(self._status.super_peer, labels, values)
 
-    def _star(self, star: SuperPeerStatus, labels: list[str], values: list[str]) -> Iterator[Metric]:
-        words = "peers inside: connected, away, waiting to be let in"
-        states = GaugeMetricFamily(PREFIX + "inside", words, labels=[*labels, "state"])
-        for state in ("connected", "away", "waiting"):
+    def _star(
+        self, star: SuperPeerStatus, labels: list[str], values: list[str]
+    ) -> Iterator[Metric]:
+        words = "internal peers: connected, away, joining"
+        states = GaugeMetricFamily(PREFIX + "internal_peers", words, labels=[*labels, "state"])
+        for state in ("connected", "away", "joining"):
             states.add_metric([*values, state], getattr(star, state))
         yield states
         for name, words in (
-            ("unsafe", "messages that do not go down yet: a crash would take them back"),
-            ("kept", "messages that somebody inside lacks, here or elsewhere"),
-            ("kept_bytes", "the same as bytes"),
+            ("not_durable", "messages not sent down yet, since a crash could undo them"),
+            ("retained", "messages kept for internal peers, here or behind other super peers"),
+            ("retained_bytes", "bytes of the retained messages"),
         ):
-            gauge = GaugeMetricFamily(f"{PREFIX}inside_{name}", words, labels=labels)
+            gauge = GaugeMetricFamily(f"{PREFIX}internal_{name}", words, labels=labels)
             gauge.add_metric(values, getattr(star, name))
             yield gauge
         for name, words in (
-            ("messages", "messages by way: up, down (once for all inside), outside"),
-            ("control_bytes", "control information in these"),
-            ("note_bytes", "control information of what is no message"),
+            ("messages", "messages by direction: up, down (counted once), outside"),
+            ("control_bytes", "control information of these messages"),
+            ("control_message_bytes", "bytes of control messages"),
         ):
-            counter = CounterMetricFamily(f"{PREFIX}way_{name}", words, labels=[*labels, "way"])
+            counter = CounterMetricFamily(
+                f"{PREFIX}traffic_{name}", words, labels=[*labels, "direction"]
+            )
             for one in star.traffic:
                 counter.add_metric([*values, one.direction], getattr(one, name))
             yield counter
 
     def _oldest(self, labels: list[str], values: list[str]) -> Metric:
-        words = "for how long the oldest held batch has been held"
+        words = "time for which the oldest held batch has been held"
         gauge = GaugeMetricFamily(PREFIX + "oldest_held_seconds", words, labels=labels)
         held = self._status.oldest_held
         gauge.add_metric(values, max((one.held_s for one in held), default=0.0))
         return gauge
 
     def _certificate(self, labels: list[str], values: list[str]) -> Metric:
-        words = "how long the peer's own certificate holds from now on"
-        gauge = GaugeMetricFamily(PREFIX + "certificate_left_seconds", words, labels=labels)
+        words = "remaining validity of the own certificate"
+        gauge = GaugeMetricFamily(PREFIX + "certificate_expires_in_seconds", words, labels=labels)
         gauge.add_metric(values, self._status.certificate_expires_in_s or 0.0)
         return gauge
 
     def _refused(self, labels: list[str], values: list[str]) -> Metric:
-        words = "what came and was refused, by the kind of error"
-        counter = CounterMetricFamily(PREFIX + "refused", words, labels=[*labels, "reason"])
+        words = "rejections by error class"
+        counter = CounterMetricFamily(PREFIX + "rejected", words, labels=[*labels, "reason"])
         for reason, count in sorted(self._status.rejected.items()):
             counter.add_metric([*values, reason], float(count))
         return counter
 
     def _members(self, labels: list[str], values: list[str]) -> Iterator[Metric]:
         members = self._status.members
-        words = "other members: live, lagging (what they lack is in the store alone), away"
+        words = "other members: live, lagging (their next batch is only in the store), away"
         states = GaugeMetricFamily(PREFIX + "members", words, labels=[*labels, "state"])
         for state in (LIVE, LAGGING, AWAY):
             states.add_metric([*values, state], sum(one.state == state for one in members))
         yield states
         lacks = GaugeMetricFamily(
-            PREFIX + "lacking_batches",
+            PREFIX + "lag_batches",
             "batches that another member has not acknowledged",
             labels=[*labels, "other"],
         )
         trips = GaugeMetricFamily(
             PREFIX + "round_trip_seconds",
-            "the last heartbeat to another member and back",
+            "round trip of the last heartbeat to another member",
             labels=[*labels, "other"],
         )
         for one in members:
@@ -160,28 +173,34 @@ class _Collected:
 
 
 def _clock(clock: ClockStatus, labels: list[str], values: list[str]) -> Iterator[Metric]:
-    """Yield the figures of an order by clocks."""
+    """Yield the metrics of an order by clocks."""
     figures = (
-        ("clock_error_seconds", "how far its system says its clock may be off", clock.error_s),
-        ("clock_promised_seconds", "what the order was promised of clocks", clock.promised_s),
-        ("clock_ahead_seconds", "readings ahead of the clock, which was set back", clock.ahead_s),
-        ("clocks_worse", "members whose clocks are worse than promised", len(clock.inaccurate_members)),
+        ("clock_error_seconds", "largest error of the clock, by its system", clock.error_s),
+        ("clock_promised_seconds", "promised accuracy of clocks", clock.promised_s),
+        (
+            "clock_ahead_seconds",
+            "lead of the readings over the clock that was set back",
+            clock.ahead_s,
+        ),
+        (
+            "inaccurate_clocks",
+            "members whose clocks are worse than promised",
+            len(clock.inaccurate_members),
+        ),
     )
     for name, words, value in figures:
         gauge = GaugeMetricFamily(PREFIX + name, words, labels=labels)
         if value is not None:
             gauge.add_metric(values, float(value))
         yield gauge
-    words = "bounds of the order that were seen broken, by kind"
-    alarms = CounterMetricFamily(PREFIX + "clock_alarms", words, labels=[*labels, "kind"])
+    words = "observed violations of the bounds of the order, by kind"
+    alarms = CounterMetricFamily(PREFIX + "clock_bound_violations", words, labels=[*labels, "kind"])
     for kind in KINDS:
         alarms.add_metric([*values, kind], float(clock.bound_violations.get(kind, 0)))
     yield alarms
     named = [*labels, "other", "bound"]
-    least = GaugeMetricFamily(
-        PREFIX + "least_delay_seconds", "the least delay so far", labels=named
-    )
-    most = GaugeMetricFamily(PREFIX + "most_delay_seconds", "the largest so far", labels=named)
+    least = GaugeMetricFamily(PREFIX + "least_delay_seconds", "smallest delay so far", labels=named)
+    most = GaugeMetricFamily(PREFIX + "most_delay_seconds", "largest delay so far", labels=named)
     for one in clock.delays:
         for k, bound in enumerate(("lower", "upper")):
             least.add_metric([*values, one.member, bound], one.least_s[k])

@@ -572,7 +572,11 @@ class Node:
         reader = Reader(body)
         clock = reader.varint()
         link.unheard = frozenset(wire.read_places(reader, link.names))
-        shown = () if self.clock_monitor is None else (varint(max(0, self.clock_monitor.system_clock_ns)),)
+        shown = (
+            ()
+            if self.clock_monitor is None
+            else (varint(max(0, self.clock_monitor.system_clock_ns)),)
+        )
         link.control.append(wire.pack_frame(wire.PONG, varint(clock), *shown))
 
     def _pong(self, link: Link, reader: Reader, now: int) -> None:
@@ -730,7 +734,9 @@ class Node:
             self.clock_monitor.resume(ordering.clock.reading, now)
         ordering.begin_again()
         self.done = max(done, saved.done)
-        fresh = deque([*waiting, *(one for one in ordering.delivered if isinstance(one, SentBatch))])
+        fresh = deque(
+            [*waiting, *(one for one in ordering.delivered if isinstance(one, SentBatch))]
+        )
         _drop_first(fresh, self.done - done)
         ordering.delivered = list(fresh)
         ordering.backlog.restore(fresh, self.done)

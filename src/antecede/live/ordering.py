@@ -275,7 +275,9 @@ class Ordering:
             head = heads.pack_head(self.clock.accuracy_ns, self._now(), topics)
             wire = head + sent
         else:
-            sent = self.group.send(payload, reply_to=[(one.sender_id, one.number) for one in reply_to])
+            sent = self.group.send(
+                payload, reply_to=[(one.sender_id, one.number) for one in reply_to]
+            )
             wire = bytes(sent)
         self._keep_own(sent.seq, SignedBatch(self._seal(sent.seq, wire), wire))
         self._own(batch, reply_to, topics)

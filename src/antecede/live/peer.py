@@ -1,14 +1,14 @@
-"""`Peer`: a program's place in a live group.
+"""Live peer: membership of a program in a group.
 
-    async with Peer("alice", room="design", tls=Tls("alice.pem", "ca.pem"), ...) as peer:
+    async with Peer("alice", group_name="design", tls=Tls("alice.pem", "ca.pem"), ...) as peer:
         await peer.join("bob.example:7001")
         await peer.send(b"lunch?")
         async for message in peer:
             print(message.sender, message.payload)
 
-Messages of the others come in the order of the group, none before what it depends on, none lost
-and none twice while the program runs. With a store that holds across crashes: what was not
-acknowledged is handed over again after a restart, under the same `id`.
+Messages arrive in the order of the group, after their causes, exactly once while the program runs.
+With a store this holds across crashes: unacknowledged messages are delivered again after a restart,
+under the same `id`.
 """
 
 from __future__ import annotations
@@ -82,62 +82,63 @@ if TYPE_CHECKING:
 
 Answered = Message | Id
 PENDING: Final = 4 << 20
-"""Bytes that wait to be sent before `send` waits."""
+"""Unsent bytes beyond which `send` waits."""
 CALL_WAIT_S: Final = 3.0
-"""How long one who wants to join waits for an answer before it calls again."""
+"""Time that a joining member waits for an answer before it dials again."""
 CALL_AGAIN_S: Final = 0.1
-NOBODY: Final = "nobody listens there"
+NOBODY: Final = "connection refused"
 FOUND_S: Final = 2.0
-"""Time at least until the first member of a list begins a group: another may be about to."""
+"""Time before the first member of a list bootstraps a group: another may be about to."""
 NAMED: Final = 10
-"""Messages at most that an error names."""
+"""Messages that an error lists, at most."""
 LINKS_S: Final = 2.0
-"""How long a newcomer waits, in orders by clocks, until it is connected with all."""
+"""Time that a joining member waits for connections to all members, in orders by clocks."""
 
 
 class Peer:
-    """One member of a live group, for one asyncio loop; an asynchronous context manager.
+    """Member of a live group, used in one asyncio loop as an asynchronous context manager.
 
-    `name`: the member's; with TLS the one in its certificate. `room`, `order`, `options`: what all
-    members give alike. `listen`: "HOST:PORT" where others call (port 0: a free one; ":PORT": as
-    "0.0.0.0:PORT"); None: nobody can call, one calls the others. `address`: how the others reach
-    it, where that is not `listen`; who listens at "0.0.0.0" or "[::]" and says nothing is called at
-    the address from which its machine speaks to the outside (`Peer.address` tells it). `tls`:
-    certificate and authority; None is refused unless `insecure`: then names are believed and
-    everybody can read along. `store`: a file that survives crashes; None: what was not delivered
-    when the program ends is gone, and the next life is a new lane. `acknowledge`: "next" counts a
-    message as done when the next one is asked for, "explicit" when `acknowledge` is called with it.
-    `status`: "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by
-    an address, as localhost, or by this name. `trace`: a folder for Parquet files of what is sent
-    and delivered here, for `antecede audit` (extra "trace"); `trace_every_s`: after so long it can
-    be read there, as `antecede view --follow` does (None: a minute at most). `topics`: what it
-    subscribes to (by topics); None: nothing, or what the store knows. `clock_error_s`: how far its
-    clock may be from true time (orders by clocks); None: chrony or the kernel is asked.
-    `on_bound_violation`: called, in the loop, with each `Alarm` that a bound of an order by clocks is broken.
-    Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
+    - `name`: name of the member; with TLS the name in its certificate.
+    - `group_name`, `order`, `options`: the same at all members.
+    - `listen`: "HOST:PORT" of the listener (port 0: a free port; ":PORT": "0.0.0.0:PORT").
+      None: this member only dials.
+    - `address`: address for other members, if not `listen`. For "0.0.0.0" and "[::]" the default
+      is the address of the outgoing interface (`Peer.address`).
+    - `tls`: certificate and authority. None needs `insecure=True`: no authentication, no encryption.
+    - `store`: file that survives crashes. None: undelivered messages are lost at the end, and a
+      restart begins a new incarnation.
+    - `acknowledge`: "next" finishes a message when the application asks for the next one,
+      "explicit" when it calls `acknowledge`.
+    - `status`: "HOST:PORT" of /status, /metrics and /healthz. Clients must use an address,
+      localhost or this name.
+    - `trace`: folder for Parquet files of sends and deliveries (`antecede audit`, extra "trace").
+    - `trace_every_s`: interval at which they are published (`antecede view --follow`; None: a
+      minute at most).
+    - `topics`: subscription (orders by topics). None: none, or the one in the store.
+    - `clock_error_s`: error of the own clock (orders by clocks). None: read from chrony or kernel.
+    - `on_bound_violation`: called in the loop with each `BoundViolation` (orders by clocks).
+    - `role`: with order "hierarchical" "super" (forwards for internal peers, which dial `listen`),
+      "internal" (joins a super peer) or "external" (is connected to super and external peers).
 
-    It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
-    spares an eighth to a fifth of the processor time where messages are many
-    (`python -m bench.live_rate`).
+    Further arguments are fields of `Settings`, times in seconds with names that end in `_s`.
 
-    With order "hierarchical" a peer has a `role`: "super" (it forwards for peers inside, which call
-    it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it
-    speaks with super peers and external peers directly).
+    Any asyncio loop works. With many messages, `uvloop.run(main())` spares an eighth to a fifth of
+    the processor time of `asyncio.run(main())` (`python -m bench.live_rate`).
 
-    It is entered once, and used in the loop in which that was. Its messages are one flow: two
-    iterations over one peer share them out, and neither gets all.
+    A peer is entered once and used in that loop. It has one stream of messages, which several
+    iterations share.
 
-    Raises LocalError for arguments that cannot be.
+    Raises LocalError for invalid arguments.
     """
 
-    if not TYPE_CHECKING:  # what reads the source goes by `__init__`, which has all arguments
+    if not TYPE_CHECKING:  # tools that read the source use `__init__`, which has all arguments
 
         def __new__(cls, *given, **more):
-            """Refuse more than a name by place."""
+            """Raise LocalError for positional arguments beside the name."""
             if len(given) > 1:
                 raise LocalError(
-                    "a peer takes its name alone by place, and all else by name, as in "
-                    f"Peer({shown(given[0])}, room=...): not {shown(given[1])}"
+                    "Peer takes one positional argument, the name; got also "
+                    f"{shown(given[1])}; write Peer({shown(given[0])}, group_name=...)"
                 )
             return super().__new__(cls)
 
@@ -164,28 +165,33 @@ class Peer:
         self.name = check_name(name)
         check_secure(name, tls, insecure)
         if acknowledge not in ("next", "explicit"):
-            raise LocalError(f'acknowledge= is "next" or "explicit", not {shown(acknowledge)}')
+            raise LocalError(
+                f'unknown acknowledge={shown(acknowledge)}; choose from "next", "explicit"'
+            )
         kind = making.settings_kind(order, role)
         more = in_ns(settings, kind, ARGUMENTS)
         if role is not None:
             more["role"] = role
-        self.settings = kind(group_name=group_name, order=order, options=options_of(options), **more)
+        self.settings = kind(
+            group_name=group_name, order=order, options=options_of(options), **more
+        )
         given = {"listen": listen, "address": address, "store": store, "trace": trace}
         making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
         self._memory = self.settings.max_memory_bytes
         self._timed = self.settings.timed
         if on_bound_violation is not None and not self._timed:
-            raise LocalError(f"on_bound_violation=: order {order!r} goes by no clock")
+            raise LocalError(f"on_bound_violation= has no effect: order {order!r} uses no clock")
         if on_bound_violation is not None and not callable(on_bound_violation):
             raise LocalError(
-                f"on_bound_violation= is called with an Alarm, which {shown(on_bound_violation)} cannot be"
+                f"on_bound_violation={shown(on_bound_violation)} is invalid; expected a function "
+                "of a BoundViolation"
             )
         self._on_alarm = on_bound_violation
         if trace is not None and self._timed:
             raise LocalError(
-                f"trace=: order {order!r} goes by what arrived, and by topics, and a trace of what "
-                "was sent and delivered shows neither: `antecede audit` could not judge it"
+                f"trace= is not supported by order {order!r}: it depends on arrivals and topics, "
+                "which `antecede audit` cannot check"
             )
         self._tls = tls
         self._listen = None if listen is None else split_listening(listen)
@@ -198,14 +204,14 @@ class Peer:
         if trace is not None:
             importlib.import_module(
                 "antecede.live.traces"
-            )  # says at once when its extra is missing
+            )  # raises at once if the extra is missing
         self._trace: Trace | None = None
         self._trace_every_s = _every(trace_every_s, trace)
         self._looks = self._majority or self._timed or trace is not None
-        """Whether there is more to do when something is sent than to send it."""
+        """True if sending needs more checks than usual."""
         self._begun = LoopGuard(name)
         self._restored = False
-        """Whether it goes on in the group that its store knew."""
+        """True if it continues in the group of its store."""
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
         begun = self._note_delivered if trace is not None else None
@@ -219,9 +225,9 @@ class Peer:
     # -- beginning and end -------------------------------------------------------------------------
 
     async def __aenter__(self) -> Peer:
-        """Open the store, listen, and go on in the group that the store knows.
+        """Open the store, listen, and continue in the group of the store.
 
-        Raises LocalError for the second time: a peer begins once.
+        Raises LocalError the second time.
         """
         self._begun.begin()
         try:
@@ -303,7 +309,7 @@ class Peer:
             node.address = joined_address(reached_at(host), bound)
 
     def _traced(self) -> Trace | None:
-        """Return what notes sendings and deliveries; None: nothing does."""
+        """Return the trace writer. None: no trace."""
         if self._trace is None and self._trace_path is not None and self._in_group:
             from antecede.live.traces import Trace  # needs the extra
 
@@ -324,10 +330,10 @@ class Peer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End: with a store to go on later, without one by leaving the group.
+        """Close the peer. Without a store, leave the group first.
 
-        Without a store it raises PeerError where no other member has taken all messages of this
-        one within the time of `leave`: then they are lost.
+        Without a store it raises PeerError if some messages reached no other member within the time
+        of `leave`: these are lost.
         """
         stays = self._ended or self._store_path is not None or error is not None
         lost: tuple[Id, ...] = ()
@@ -338,9 +344,9 @@ class Peer:
             raise PeerError(self._words(lost))
 
     async def close(self) -> None:
-        """End without leaving: the others keep what comes meanwhile, as `evict_after_s` says.
+        """Close without leaving. Other members keep messages for it, up to `evict_after_s`.
 
-        Without a store the log names the messages that no other member has, at level ERROR.
+        Without a store the log lists, at level ERROR, the messages that no other member has.
         """
         if not self._ended:
             if self._store_path is None and not self.node.left and (lost := await self._lost()):
@@ -354,15 +360,15 @@ class Peer:
 
     @property
     def node(self) -> Node:
-        """The state machine behind it. Raises LocalError before the peer has begun."""
+        """State machine of the peer. Raises LocalError before the peer is entered."""
         if self._node is None:
-            raise LocalError("a peer begins with `async with Peer(...) as peer`")
+            raise LocalError("the peer is not entered; use `async with Peer(...) as peer`")
         return self._node
 
     @property
     def _running(self) -> TcpDriver:
         if self._driver is None:
-            raise LocalError("a peer begins with `async with Peer(...) as peer`")
+            raise LocalError("the peer is not entered; use `async with Peer(...) as peer`")
         return self._driver
 
     @property
@@ -373,47 +379,47 @@ class Peer:
 
     @property
     def address(self) -> str:
-        """Where the others reach it: what they give to `join`; empty: nowhere."""
+        """Address for `join` of other members. Empty: none."""
         return self.node.address
 
     @property
     def status_address(self) -> str:
-        """Where it is served how the peer is doing; empty: nowhere."""
+        """Address of the status server. Empty: none."""
         return self._showing.address
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of the members, oneself included, sorted; empty before one is in a group.
+        """Names of the members, this one included, sorted; empty before it is in a group.
 
-        One whose former life is not out yet is named once. After a restart it has every change that
-        the store knows, also those whose views the application had not taken.
+        A member with two incarnations appears once. After a restart all stored changes are
+        included, even those whose views the application had not taken.
         """
         ordering = self.node.ordering
         return tuple(sorted(set(map(member_of, ordering.members)))) if ordering is not None else ()
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """The newest messages, own ones among them, as many as `history=` says; a newcomer's begin
-        with those of its sponsor, as many as both say, and with a store they are there after a
-        restart.
+        """Newest messages, own ones included, up to `history=`.
+
+        A joining member starts with those of its sponsor. A store keeps them across restarts.
         """
         ordering = self.node.ordering
         return tuple(ordering.history) if ordering is not None else ()
 
     def request_missing(self) -> dict[str, str]:
-        """Ask at once for what others have and is not here, as is done after `repair_delay_s` anyway.
+        """Request missing batches at once, instead of after `repair_delay_s`.
 
-        Returns whose messages are asked for, and of whom, by lanes; empty: nobody who is connected
-        is known to have more than is here.
+        Returns sender id of the batches -> sender id of the member asked. Empty: no connected
+        member is known to have more than this one.
         """
         asked = self.node.timers.ask_now(time.monotonic_ns())
         self._running.soon()
         return asked
 
     def status(self) -> Status:
-        """Return how the peer is doing now."""
+        """Return the current status."""
         broken = self._running.broken
-        trouble = str(broken) if broken is not None else "it has ended" if self._ended else ""
+        trouble = str(broken) if broken is not None else "it is closed" if self._ended else ""
         trouble = trouble or ("it has left" if self.node.left else "")
         lost = self._trace.lost if self._trace is not None else 0
         left = self._tls.left_s(time.time()) if self._tls is not None else None
@@ -425,9 +431,9 @@ class Peer:
         )
 
     async def bootstrap(self) -> None:
-        """Begin a group of one, unless the peer goes on in the group that its store knows.
+        """Bootstrap a group of one, unless the peer continues in the group of its store.
 
-        Raises LocalError when it is in a group otherwise, PeerError when it has left, or ended.
+        Raises LocalError if it is in a group already, PeerError if it has left or is closed.
         """
         if self._is_new():
             self._running.show()
@@ -438,18 +444,17 @@ class Peer:
     async def join(
         self, address: str | Sequence[str], *, timeout_s: float = 10.0, or_bootstrap: bool = False
     ) -> None:
-        """Join the group of the member at "HOST:PORT", unless the peer goes on in the group that
-        its store knows.
+        """Join the group of a member at "HOST:PORT", unless the peer continues in the group of its
+        store.
 
-        Of several addresses one after the other is called, until somebody answers who is in a
-        group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
-        refuses; it says why. Raises LocalError when the peer is in a group otherwise, PeerError
-        when it has left, is out of the group, or has ended.
+        Several addresses are dialed in turn until a member of a group answers. Raises PeerError
+        after `timeout_s`, or at once with the reason of a rejection. Raises LocalError if the peer
+        is in a group already, PeerError if it has left, was evicted, or is closed.
 
-        `or_bootstrap`: begin a group where none of the addresses is in one. All members give the same
-        list, with their own addresses in it, and may start at once: the first one that is up
-        begins the group. A later one waits `timeout_s` for those before it. Members that cannot
-        reach each other at their start begin groups apart.
+        `or_bootstrap`: bootstrap a group if no address is in one. All members then give the same
+        list with their own addresses and may start together. The first one that is up bootstraps;
+        later ones wait `timeout_s` for those before them. Members that cannot reach each other at
+        their start bootstrap separate groups.
         """
         addresses = addresses_of(address)
         check_timeout(timeout_s)
@@ -470,7 +475,8 @@ class Peer:
         begun = time.monotonic()
         end = begun + timeout_s
         absent, waiting = set[str](), set[str]()
-        """Addresses where nobody listens, and where a member is in no group, by the last call."""
+        """Addresses without a listener, and addresses of members without a group, by the last dial.
+        """
         for one in cycle(addresses or [""]):
             over = time.monotonic() > (end if earlier else min(end, begun + FOUND_S))
             sure = time.monotonic() > end or absent | waiting >= set(addresses)
@@ -482,7 +488,9 @@ class Peer:
                 continue
             if time.monotonic() > end:
                 why = self.node.refusal or (failures[-1] if failures else "no answer")
-                raise PeerError(f"nobody at {', '.join(addresses)} lets {self.name} in: {why}")
+                raise PeerError(
+                    f"{self.name} cannot join the group at {', '.join(addresses)}: {why}"
+                )
             known = len(failures)
             await self._try_to_join(one, called, end, lambda: len(failures) > known)  # noqa: B023
             if self._in_group:
@@ -491,27 +499,26 @@ class Peer:
             is_absent = NOBODY in failures[known:]
             (absent.add if is_absent else absent.discard)(one)
         await self._until(self._settled)
-        if self._timed:  # what goes out before all are connected comes too late for its bounds
+        if self._timed:  # batches sent before all are connected would be late for the bounds
             await self._until(lambda: not self.node.timers.unheard(), LINKS_S)
 
     def _before(self, addresses: Sequence[str]) -> Sequence[str]:
-        """Return the addresses before this member's own. Raises LocalError if it is not there."""
+        """Return the addresses before the own one. Raises LocalError if the own one is not listed."""
         if self.address not in addresses:
             raise LocalError(
-                f"or_bootstrap=True: the own address of {self.name}, {self.address or 'none'}, is not "
-                f"among {', '.join(addresses)}; give all members one list of all their addresses"
+                f"or_bootstrap=True: the address of {self.name}, {self.address or 'none'}, is not in "
+                f"{', '.join(addresses)}; give all members the list of all addresses"
             )
         return addresses[: addresses.index(self.address)]
 
     def _is_new(self) -> bool:
-        """Whether there is a group to begin or to join; False: the store knew one."""
+        """Return whether there is a group to bootstrap or to join. False: the store has one."""
         self._check_going(self.node)
         if not self._in_group:
             return True
         if not self._restored:
             raise LocalError(
-                f"{self.name} is in a group already, and is in one at a time: for another group "
-                "make another Peer"
+                f"{self.name} is in a group already; create another Peer for another group"
             )
         return False
 
@@ -522,7 +529,7 @@ class Peer:
         end: float,
         failed: Callable[[], bool],
     ) -> None:
-        """Call once, and wait for what comes of it."""
+        """Dial once and wait for the result."""
         node = self.node
         node.refusal, refused = "", node.rejected.total()
         self._running.call(address, called)
@@ -535,27 +542,28 @@ class Peer:
         if self._in_group:
             return
         if node.refusal and not node.refusal.startswith(NOT_YET):
-            raise PeerError(f"{address} does not let {self.name} in: {node.refusal}")
+            raise PeerError(f"{address} rejects {self.name}: {node.refusal}")
         if node.rejected.total() > refused:
-            raise PeerError(f"{address} is none to join: {node.last_rejection}")
+            raise PeerError(
+                f"{self.name} cannot join the group at {address}: {node.last_rejection}"
+            )
         await asyncio.sleep(CALL_AGAIN_S)
 
     def _settled(self) -> bool:
-        """Whether the store has one's own first batch. Raises PeerError where one is out by now."""
+        """Return whether the store has the first own batch. Raises PeerError after an eviction."""
         node = self.node
-        if node.out:  # another life of this name came after it
-            raise PeerError(f"{self.name} is out of the group: {node.out}")
+        if node.out:  # by a later incarnation of this name
+            raise PeerError(f"{self.name} has left the group for good: {node.out}")
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
     async def leave(self, *, timeout_s: float = 5.0) -> tuple[Id, ...]:
-        """Leave for good: say so, and wait until all who are connected know, and some other member
-        has all messages of this one.
+        """Leave for good. Wait until connected members know, and one of them has all own messages.
 
         Returns the messages that no other member has after `timeout_s`, and logs them at level
-        ERROR; empty: there are none. Until the peer ends, it goes on offering these: call `leave`
-        again to wait longer. With a store a later start on it finds that it has left, and offers
-        them too. Nothing is sent or taken from then on: an iteration that goes on ends behind what
-        had come by then. Raises PeerError when the peer has ended.
+        ERROR. Until it is closed, the peer continues to offer these: call `leave` again to wait
+        longer. With a store a later start finds that it has left, and offers them too. It sends and
+        takes nothing more; a running iteration ends behind the messages received by then. Raises
+        PeerError if the peer is closed.
         """
         check_timeout(timeout_s)
         self._check_open()
@@ -596,24 +604,24 @@ class Peer:
         some = ", ".join(map(str, lost[:NAMED])) + (", ..." if len(lost) > NAMED else "")
         count = counted(len(lost), "message")
         return (
-            f"no other member has acknowledged {count} of {self.name}: {some}; stay "
-            "until a member is connected, or give store= to send them after a restart"
+            f"no other member has acknowledged {count} of {self.name}: {some}; wait for a "
+            "connected member, or give store= to send them after a restart"
         )
 
     def evict(self, member: str, why: str = "") -> None:
-        """Put a member out of the group: nothing more is taken from it.
+        """Evict a member: nothing more is accepted from it.
 
-        What anybody took of it before is handed on to all. Raises LocalError for who is no other
-        member, PeerError in the part without a majority where that stops.
+        Batches that any member received before are relayed to all. Raises LocalError for names of
+        no other member, PeerError in a minority part that does not send.
         """
         self._check()
         if self.node.in_minority:
-            raise PeerError(f"{self.name} hears no majority of the group: nobody is put out")
+            raise PeerError(f"{self.name} is in a minority part: it evicts no member")
         lanes = [lane for lane in self.node.others() if member_of(lane) == member]
         if not lanes:
-            raise LocalError(f"{member!r} is not another member of this group")
+            raise LocalError(f"unknown member {member!r}; choose from {', '.join(self.members)}")
         for lane in lanes:
-            self.node.evict(lane, why or f"asked by {self.name}")
+            self.node.evict(lane, why or f"requested by {self.name}")
         self._running.soon()
 
     # -- sending -----------------------------------------------------------------------------------
@@ -625,12 +633,12 @@ class Peer:
         reply_to: Answered | Iterable[Answered] = (),
         topics: Collection[str] = (),
     ) -> Id:
-        """Send a message to all; returns its id once it will survive a crash of this peer.
+        """Send a message to the group; return its id once it survives a crash of this peer.
 
-        In orders by topics: to all that subscribe to one of `topics`. Without a store that is at
-        once. Waits while most of the others cannot keep up. Raises
-        LocalError for what is no message, or answers one that was never here, and PeerError when
-        the peer has left, is out of the group, or in the part without a majority where that stops.
+        Without a store it returns at once. It waits while most members cannot keep up. `topics`:
+        only their subscribers receive it (orders by topics). Raises LocalError for an invalid
+        message or an unknown parent. Raises PeerError if the peer has left, was evicted, or is in a
+        minority part that does not send.
         """
         await self.drain()
         sent = self.send_nowait(payload, reply_to=reply_to, topics=topics)
@@ -638,19 +646,19 @@ class Peer:
         return sent
 
     async def flush(self) -> None:
-        """Wait until what was sent so far will survive a crash of this peer."""
+        """Wait until all messages sent so far survive a crash of this peer."""
         self._check_open()
         if self.node.durable:
             number = self._batch_to_come()
             await self._until(lambda: self._is_safe(number))
 
     def _is_safe(self, number: int) -> bool:
-        """Whether a batch of one's own will survive a crash. Raises where it never will."""
+        """Return whether an own batch survives a crash. Raises PeerError if it never will."""
         if self.node.safe().get(self.node.lane, 0) >= number:
             return True
-        self._check_open()  # after a leave it still may be
+        self._check_open()  # possible even after a leave
         if self.node.out:
-            raise PeerError(f"{self.name} is out of the group: {self.node.out}")
+            raise PeerError(f"{self.name} has left the group for good: {self.node.out}")
         return False
 
     def send_nowait(
@@ -660,15 +668,17 @@ class Peer:
         reply_to: Answered | Iterable[Answered] = (),
         topics: Collection[str] = (),
     ) -> Id:
-        """As `send`, without waiting for room or for the store.
+        """Send without waiting for capacity or for the store.
 
-        Raises BufferFullError where more than `memory` bytes wait for the others or the store.
+        Raises BufferFullError beyond `max_memory_bytes` of messages that wait for others or the
+        store.
         """
         ordering = self._check()
         if ordering.memory_in_use > self._memory:
             self.node.flow.is_pressed = True
             raise ordering.buffer_full()
-        if not (reply_to or topics or self._looks):  # as mostly, and a hundred thousand a second
+        # the usual case, a hundred thousand times a second
+        if not (reply_to or topics or self._looks):
             sent = ordering.say(payload)
             if not self._running.turn_due:
                 self._running.soon()
@@ -681,9 +691,9 @@ class Peer:
     def _say_carefully(
         self, ordering: Ordering, payload: bytes, answered: Sequence[Id], topics: Collection[str]
     ) -> Id:
-        """Say something where a majority, a clock or a trace is to be looked at."""
+        """Send in a group with a majority rule, a clock or a trace."""
         if self._majority and self.node.in_minority:
-            raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
+            raise PeerError(f"{self.name} is in a minority part: it sends nothing")
         if self._timed:
             self._running.show()
             if why := self.node.why_nothing_is_heard():
@@ -695,11 +705,11 @@ class Peer:
         return sent
 
     async def subscribe(self, topics: Collection[str]) -> None:
-        """Subscribe to these topics from now on, and to no others; all are told, in order.
+        """Replace the subscription. All members learn of it, in order.
 
-        Of the others' messages one gets those that they send once they know of it. Returns once
-        that will survive a crash of this peer. Raises LocalError for what are no topics, and in
-        orders without.
+        Members send matching messages once they know of it. It returns once the subscription
+        survives a crash of this peer. Raises LocalError for invalid topics and in orders without
+        topics.
         """
         self._check()
         self._running.show()
@@ -711,26 +721,26 @@ class Peer:
 
     @property
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """Who subscribes to what, by member, as far as it is known here; empty without topics."""
+        """Subscriptions by member, as far as known here; empty without topics."""
         ordering = self.node.ordering
         known = {} if ordering is None else ordering.subscriptions
         return {member_of(lane): topics for lane, topics in sorted(known.items())}
 
     @property
     def delays(self) -> dict[str, Delays]:
-        """What was measured of the delays from each other member to this one, in this life and
-        those that the store knows; empty in orders that go by no clock. `proposed_bounds` makes
-        bounds of them.
+        """Measured delays from each other member, in this incarnation and those in the store.
+
+        Empty in orders without clocks. `propose_bounds` turns them into bounds.
         """
         return {} if self.node.clock_monitor is None else dict(self.node.clock_monitor.delays)
 
     def _batch_to_come(self) -> int:
-        """Return the number of the batch that holds, or will hold, the newest message."""
+        """Return the number of the batch that contains, or will contain, the newest message."""
         ordering = self.node.active
         return ordering.lanes.newest(self.node.lane) + ordering.unsent
 
     async def drain(self) -> None:
-        """Wait while most of the others cannot keep up, as `send` does before it sends."""
+        """Wait while most members cannot keep up, as `send` does."""
         ordering, driver = self._check(), self._running
         at_most = min(PENDING, self.settings.max_memory_bytes // 4)
         flow = self.node.flow
@@ -740,7 +750,7 @@ class Peer:
             or driver.behind(at_most)
             or flow.is_full
         ):
-            if flow.is_full:  # acknowledgements have to be read, or nothing makes room
+            if flow.is_full:  # read acknowledgements, which free capacity
                 flow.is_pressed = True
                 driver.read(True)
             await self._waking.next_change(0.05)
@@ -749,16 +759,15 @@ class Peer:
     # -- receiving ---------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """Return the messages of the others, in the order of the group.
+        """Return the messages of other members in the order of the group.
 
-        It ends when the peer leaves or ends; begun after it has left it hands over what is still
-        there, and raises PeerError. A peer has one flow of messages: of two iterations, of
-        whichever kind, each gets some of them, and neither all.
+        It ends when the peer leaves or is closed. Begun after the leave, it returns the remaining
+        messages and raises PeerError. Several iterations share the messages.
         """
         return self._messages()
 
     async def _messages(self) -> AsyncIterator[Message]:
-        # As `events`, and not over it: a second generator in between costs as much as all else.
+        # Repeats `events`: a second generator in between would double the cost.
         too_late, inbox = self.node.left, self._inbox
         while await self._more():
             for message in inbox.run:
@@ -767,16 +776,16 @@ class Peer:
         self._end_taking(too_late)
 
     def _end_taking(self, too_late: bool) -> None:
-        """Raise PeerError where an iteration was begun after the peer had left."""
+        """Raise PeerError for an iteration that began after the leave."""
         if too_late:
             raise self._has_left()
 
     async def events(self) -> AsyncIterator[Event]:
-        """Return messages, and views where the members change, in the order of the group.
+        """Return messages and views in the order of the group.
 
-        Ends as the iteration of messages does, with which it shares them. Raises PeerError when
-        the peer is put out, or had left before, StoreError when its store fails. After a restart
-        messages come again, and views do not: read `members` first, it has all changes up to then.
+        It shares the messages with other iterations and ends like them. Raises PeerError after an
+        eviction or a leave, StoreError if the store fails. After a restart messages are repeated,
+        but not views: read `members` first.
         """
         too_late, inbox = self.node.left, self._inbox
         while await self._more(inbox.others):
@@ -788,9 +797,9 @@ class Peer:
         self._end_taking(too_late)
 
     async def batches(self) -> AsyncIterator[SentBatch]:
-        """Return what each member said at once, as it comes: the quickest way.
+        """Return consecutive messages of a sender together: the fastest way.
 
-        All of it counts as done when the next is asked for. Ends and raises as `events`.
+        All of them are finished when the next ones are requested. It ends and raises like `events`.
         """
         too_late = self.node.left
         while await self._more():
@@ -803,9 +812,9 @@ class Peer:
         self._end_taking(too_late)
 
     async def _more(self, others: deque[View | MessagesAbandoned] | None = None) -> bool:
-        """Wait until there are messages to run, or something in `others`; False: it has ended.
+        """Wait for messages or other events. False: the stream has ended.
 
-        Without `others` what is no message is passed over.
+        Without `others`, events that are not messages are dropped.
         """
         inbox = self._inbox
         self._running.done(inbox.done)
@@ -823,7 +832,7 @@ class Peer:
         return True
 
     def _note_consumed(self) -> None:
-        """Make room: for what was acknowledged if that is stored, else for what was taken."""
+        """Free capacity: for acknowledged messages with a store, else for those taken."""
         count = self._inbox.done if self._keeps_open else self._inbox.taken
         if self.node.consume(count):
             self._running.soon()
@@ -832,24 +841,23 @@ class Peer:
         self._inbox.finished(said, self.node.ordering)
 
     def causal_context(self) -> Past:
-        """Return what this program follows: what it was handed and has sent, for
-        `antecede.core.propagation`.
+        """Return the causal context of this program for `antecede.core.propagation`.
 
-        Of this life of the program, by its newest messages: all that they depend on stands before
-        them in the group's order. What it does next in other transports follows that:
-        `with stamp.resuming(peer.past())`. Raises LocalError in orders that do not keep
-        happened-before: there a message's own `past` says what handling it follows.
+        It consists of the newest messages that the program took and sent in this run. All their
+        causes are before them in the group's order. Use it for later sends in other transports:
+        `with propagation.resuming(peer.causal_context())`. Raises LocalError in orders that do not
+        keep happened-before: use `Message.causal_context` there.
         """
         ordering = self.node.active
         if ordering.group.guarantee.relation is not Relation.BY_DELIVERY:
             raise LocalError(
-                f"with order {self.settings.order!r} a message stands for nothing that came before "
-                "it: take the `past` of the messages that you handle"
+                f"causal_context() is not supported by order {self.settings.order!r}; use the "
+                "`causal_context` of the messages that you handle"
             )
         return self._inbox.past(ordering)
 
     def _delivered(self) -> None:
-        """Something is there for the application; too much: the others have to wait with more."""
+        """Wake the application. Beyond the limit, stop reading so that other members wait."""
         ordering = self.node.ordering
         if ordering is not None and (
             ordering.place - self._inbox.taken > MAX_READY
@@ -859,22 +867,25 @@ class Peer:
         self._waking.wake()
 
     def acknowledge(self, message: Message) -> None:
-        """Say that this message, and all that were handed over before it, are done for good.
+        """Acknowledge a message and all messages taken before it.
 
-        After a restart they do not come again. Written to the store with the next inputs, or a
-        quarter of a second later: what came in between may come again, under the same id.
+        They are not repeated after a restart. The store writes this with the next inputs, at most a
+        quarter of a second later. Messages acknowledged meanwhile may be repeated under the same
+        id.
         """
         if not isinstance(message, Message):
-            raise LocalError(f"a message is acknowledged, not {shown(message)}")
+            raise LocalError(f"cannot acknowledge {shown(message)}; expected a Message")
         self._inbox.acknowledge(message)
         self._running.done(self._inbox.done)
         if self._keeps_open:
             self._note_consumed()
 
     def _check(self) -> Ordering:
-        """Return the ordering of the group one is in. Raises where nothing goes on.
+        """Return the ordering of the group. Raises PeerError or LocalError if the peer cannot
+        continue.
 
-        Asked for each message, so all at once; what it is that stands against it is found out then.
+        It runs for each message, so it tests all conditions together and finds the reason
+        afterwards.
         """
         node, driver = self._node, self._driver
         if (
@@ -885,36 +896,35 @@ class Peer:
             or _get_running_loop() is not self._begun.loop
         ):
             self._check_going(self.node)
-            raise PeerError(f"{self.name} is in no group yet: `join` or `found` one")
+            raise PeerError(f"{self.name} is not in a group; call `join` or `bootstrap` first")
         return node.ordering
 
     def _check_open(self) -> None:
-        """Raise before the peer has begun, in another loop, and where it is over."""
+        """Raise before the peer is entered, in another loop, and after it is closed."""
         if self._ended:
-            raise PeerError(f"{self.name} has ended")
+            raise PeerError(f"{self.name} is closed")
         self._begun.check()
         self._check_whole()
 
     def _check_going(self, node: Node) -> None:
-        """Raise where a peer cannot go on, nor begin, in a group."""
+        """Raise if a peer cannot continue in a group, nor enter one."""
         self._check_open()
         if node.left:
             raise self._has_left()
         if node.out:
-            raise PeerError(f"{self.name} is out of the group: {node.out}")
+            raise PeerError(f"{self.name} has left the group for good: {node.out}")
 
     def _has_left(self) -> PeerError:
         if not self._restored:
             return PeerError(f"{self.name} has left")
         return PeerError(
-            f"{self.name} has left, as {self._store_path} says: begin with a new store, or another "
-            "file"
+            f"{self.name} has left, by its store {self._store_path}; give a new store file"
         )
 
     # -- waiting -----------------------------------------------------------------------------------
 
     async def _until(self, true: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait until something is so, or the time is over. Raises where the store fails."""
+        """Wait until a condition is true or the time is over. Raises StoreError if the store fails."""
         return await self._waking.until(true, timeout_s, self._check_whole)
 
     def _check_whole(self) -> None:
@@ -927,14 +937,14 @@ ARGUMENTS: Final = tuple(
     for name, one in inspect.signature(Peer.__init__).parameters.items()
     if one.kind is one.KEYWORD_ONLY
 )
-"""What a peer takes beside `Settings`."""
+"""Arguments of a peer beside `Settings`."""
 Peer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     [*inspect.signature(Peer.__init__).parameters.values()][1:]
-)  # what `help` and notebooks show, in place of that of `__new__`
+)  # for `help` and notebooks, in place of the signature of `__new__`
 
 
 def _why_not(error: Exception) -> str:
-    """Return in words why a call came to nothing."""
+    """Return the reason of a failed dial as text."""
     if isinstance(error, ssl.SSLError):
         return why_no_handshake(error)
     if isinstance(error, ConnectionRefusedError):
@@ -945,42 +955,42 @@ def _why_not(error: Exception) -> str:
 
 
 def _life(store: Store | None) -> str:
-    """Return what tells this life of a member from its others: as stored, or drawn."""
+    """Return the incarnation of this member: the stored one, or a random one."""
     letters = string.ascii_lowercase + string.digits
-    known = None if store is None else store.get("life")
+    known = None if store is None else store.get("incarnation")
     life = known or "".join(secrets.choice(letters) for _ in range(INCARNATION_LENGTH)).encode()
     if store is not None and known is None:
-        store.put("life", life)
+        store.put("incarnation", life)
     return life.decode()
 
 
 def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
     many = [reply_to] if isinstance(reply_to, Message | Id) else reply_to
     if not isinstance(many, Iterable):
-        raise LocalError(f"reply_to= names messages, not {shown(reply_to)}")
+        raise LocalError(f"reply_to={shown(reply_to)} is invalid; expected messages or ids")
     many = list(many)
     for one in many:
         if not isinstance(one, Message | Id):
-            raise LocalError(f"reply_to= names messages, not {shown(one)}")
+            raise LocalError(f"reply_to= contains {shown(one)}; expected messages or ids")
     return [one.id if isinstance(one, Message) else one for one in many]
 
 
 def _every(seconds: float | None, trace: object) -> float | None:
-    """Return how often a trace can be read. Raises LocalError for what cannot be."""
+    """Return the interval at which a trace is published. Raises LocalError for an invalid one."""
     if seconds is None:
         return None
     check_seconds("trace_every_s", seconds)
     if seconds <= 0:
-        raise LocalError(f"trace_every_s= is above 0, not {shown(seconds)}")
+        raise LocalError(f"trace_every_s={shown(seconds)} is invalid; expected above 0")
     if trace is None:
-        raise LocalError("trace_every_s= is of a trace: give trace= too")
+        raise LocalError("trace_every_s= has no effect without trace=; give both")
     return float(seconds)
 
 
 def _file(name: str, path: str | os.PathLike[str]) -> Path:
-    """Return a path that was given. Raises LocalError for what is none."""
+    """Return a path. Raises LocalError for other values."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise LocalError(f"{name}= is a path, not {shown(path)}")
+        raise LocalError(f"{name}={shown(path)} is invalid; expected a path")
     return Path(path)
 
 

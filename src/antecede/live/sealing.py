@@ -1,6 +1,6 @@
-"""Seals: what lets a member hand on another's batches, and no member forge them.
+"""Signatures that let members relay batches of a third member without forging them.
 
-What comes over a link of its owner needs none: the link's other end has shown a certificate.
+Batches from their sender need none: the other end has presented its certificate.
 """
 
 from __future__ import annotations
@@ -9,45 +9,45 @@ from typing import Protocol
 
 
 class Signatures(Protocol):
-    """Seals one's own batches, and checks those of others that somebody hands on."""
+    """Signer of own batches and verifier of relayed ones."""
 
     def owner(self, lane: str) -> bytes:
-        """Return what shows whose lane it is; empty: nothing is known."""
+        """Return the proof of a sender id. Empty: unknown."""
         ...
 
     def learn(self, lane: str, owner: bytes) -> None:
-        """Take what shows whose lane it is. Raises DecodeError where it does not."""
+        """Verify and keep the proof of a sender id. Raises DecodeError for an invalid one."""
         ...
 
     def recall(self, lane: str, owner: bytes) -> None:
-        """Take up again what was learnt, and checked, before a restart."""
+        """Keep a proof that was verified before a restart."""
         ...
 
     def seal(self, number: int, wire: bytes) -> bytes:
-        """Return the seal of a batch of one's own."""
+        """Return the signature of an own batch."""
         ...
 
     def check(self, lane: str, number: int, wire: bytes, seal: bytes) -> None:
-        """Raise DecodeError unless the owner of the lane sealed this batch."""
+        """Raise DecodeError unless the sender signed this batch."""
         ...
 
 
 class NoSignatures:
-    """No seals: whoever hands something on is believed. For groups without certificates."""
+    """No-op signer for groups without certificates."""
 
     def owner(self, lane: str) -> bytes:
-        """Return nothing."""
+        """Return an empty proof."""
         return b""
 
     def learn(self, lane: str, owner: bytes) -> None:
-        """Believe."""
+        """Accept any proof."""
 
     def recall(self, lane: str, owner: bytes) -> None:
-        """Believe."""
+        """Accept any proof."""
 
     def seal(self, number: int, wire: bytes) -> bytes:
-        """Return nothing."""
+        """Return an empty signature."""
         return b""
 
     def check(self, lane: str, number: int, wire: bytes, seal: bytes) -> None:
-        """Believe."""
+        """Accept any batch."""

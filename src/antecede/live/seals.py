@@ -1,12 +1,12 @@
-"""Certified seals: signatures by which members hand on a member's batches and cannot forge them.
+"""Signatures with certificates: members relay batches of a third member and cannot forge them.
 
-Each life of a member has a key pair of its own (Ed25519). Its certificate's key signs the *owner's
-statement* once: that this lane has that key. From then on the lane's key signs every batch. Who
-gets a batch from somebody else than its owner checks the statement and the seal.
+Each incarnation of a member has its own key pair (Ed25519). The key of the member's certificate
+signs one statement: this sender id has that key. From then on that key signs every batch. A
+receiver of a relayed batch verifies statement and signature.
 
     statement   block(certificate, DER) block(public key) block(signature)
-    signed      b"antecede lane 1", block(room), block(lane), block(public key)
-    seal        64 bytes over b"antecede batch 1", block(lane), number, blake2b(wire)
+    signed      b"antecede lane 1", block(group name), block(sender id), block(public key)
+    signature   64 bytes over b"antecede batch 1", block(sender id), number, blake2b(wire)
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MAX_OWNER = 1 << 14
 
 
 class CertifiedSignatures:
-    """Seals one's own batches by a key of this lane, and checks the others'.
+    """Signer of own batches with a key of this incarnation, and verifier of others.
 
-    `secret`: the lane's key of an earlier run, as `secret` returns it; without one a new one is
-    drawn. `clock`: seconds since 1970, asked when a certificate is checked.
+    `secret`: private key of an earlier run, as `secret` returns it; empty: a new key. `clock`:
+    seconds since 1970, for certificates.
     """
 
     def __init__(
@@ -54,40 +54,44 @@ class CertifiedSignatures:
 
     @property
     def secret(self) -> bytes:
-        """The lane's key, for the store: whoever has it can speak in this lane."""
+        """Private key of this incarnation, for the store."""
         return self._key.private_bytes_raw()
 
     def _claim(self, lane: str, public: bytes) -> bytes:
         return STATEMENT + block(self._room) + block(lane.encode()) + block(public)
 
     def owner(self, lane: str) -> bytes:
-        """Return the statement of a lane's owner; empty: it was not heard."""
+        """Return the statement of a sender id. Empty: unknown."""
         return self._owners.get(lane, b"")
 
     def learn(self, lane: str, owner: bytes) -> None:
-        """Take the statement of a lane's owner. Raises DecodeError where it is not the owner's."""
+        """Verify and keep the statement of a sender id. Raises DecodeError for an invalid one."""
         if self._owners.get(lane) == owner:
             return
         if len(owner) > MAX_OWNER:
-            raise DecodeError(f"{len(owner)} bytes to show whose {lane} is")
+            raise DecodeError(
+                f"statement of {lane} has {len(owner)} bytes; the limit is {MAX_OWNER}"
+            )
         certificate, public, signature = _parts(owner)
         check_issued(certificate, self._tls.authorities, self._clock())
         if (name := member_name(certificate)) != member_of(lane):
-            raise DecodeError(f"{lane} is claimed with the certificate of {name}")
+            raise DecodeError(f"statement of {lane} has the certificate of {name}")
         if self._publics.get(lane, public) != public:
-            raise DecodeError(f"{lane} is claimed with a second key")
+            raise DecodeError(f"statement of {lane} has a second key")
         try:
             key = x509.load_der_x509_certificate(certificate).public_key()
             _verify(key, signature, self._claim(lane, public))
             self._keys[lane] = ed25519.Ed25519PublicKey.from_public_bytes(public)
         except (InvalidSignature, UnsupportedAlgorithm, ValueError, TypeError) as error:
-            raise DecodeError(f"{lane} is claimed without its owner's signature") from error
+            raise DecodeError(
+                f"statement of {lane} lacks the signature of its certificate"
+            ) from error
         self._owners[lane], self._publics[lane] = owner, public
 
     def recall(self, lane: str, owner: bytes) -> None:
-        """Take up again what was learnt, and checked, before a restart.
+        """Keep a statement that was verified before a restart.
 
-        The certificate may have expired since: who is shown it judges that.
+        The certificate may have expired since. Its receivers check that.
         """
         if lane in self._owners:
             return
@@ -95,28 +99,26 @@ class CertifiedSignatures:
         try:
             self._keys[lane] = ed25519.Ed25519PublicKey.from_public_bytes(public)
         except ValueError as error:
-            raise DecodeError(f"no key of {lane}: {error}") from error
+            raise DecodeError(f"invalid key of {lane}: {error}") from error
         self._owners[lane], self._publics[lane] = owner, public
 
     def seal(self, number: int, wire: bytes) -> bytes:
-        """Return the seal of a batch of one's own."""
+        """Return the signature of an own batch."""
         return self._key.sign(_sealed(self._lane, number, wire))
 
     def check(self, lane: str, number: int, wire: bytes, seal: bytes) -> None:
-        """Raise DecodeError unless the owner of the lane sealed this batch."""
+        """Raise DecodeError unless the sender signed this batch."""
         key = self._keys.get(lane)
         if key is None:
-            raise DecodeError(f"batch {number} of {lane}, of which nobody has shown the owner")
+            raise DecodeError(f"batch {number} of {lane} without a statement of its signer")
         try:
             key.verify(seal, _sealed(lane, number, wire))
         except InvalidSignature as error:
-            raise DecodeError(
-                f"batch {number} of {lane} with a seal that is not its owner's"
-            ) from error
+            raise DecodeError(f"batch {number} of {lane} has an invalid signature") from error
 
 
 def _parts(owner: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return certificate, public key and signature of an owner's statement."""
+    """Return certificate, public key and signature of a statement."""
     reader = Reader(owner)
     parts = reader.block(), reader.block(), reader.block()
     reader.finish()
@@ -134,7 +136,7 @@ def _load_key(tls: Tls) -> Any:
     try:
         return serialization.load_pem_private_key(tls.key_pem(), password)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(f"no key that can be read: {error}", path=path) from error
+        raise InputError(f"unreadable private key: {error}", path=path) from error
 
 
 def _sign(key: Any, data: bytes) -> bytes:
@@ -144,7 +146,7 @@ def _sign(key: Any, data: bytes) -> bytes:
         return key.sign(data, ec.ECDSA(hashes.SHA256()))
     if isinstance(key, rsa.RSAPrivateKey):
         return key.sign(data, _PSS, hashes.SHA256())
-    raise InputError(f"keys of members are Ed25519, ECDSA or RSA, not {type(key).__name__}")
+    raise InputError(f"unknown key type {type(key).__name__}; expected Ed25519, ECDSA or RSA")
 
 
 def _verify(key: Any, signature: bytes, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a live group is made with, and what one peer does about those who are slow or gone."""
+"""Settings of a live group and of one of its peers."""
 
 from __future__ import annotations
 
@@ -19,173 +19,175 @@ from antecede.live.values import check_fields, check_seconds, no_argument
 NS: Final = 10**9
 MERGE, MAJORITY = "merge", "majority"
 PARTITIONS = (MERGE, MAJORITY)
-DELIVER, DROP, HOLD = "release", "set_aside", "hold"
+DELIVER, DROP, HOLD = "deliver", "drop", "hold"
 ON_MISSING_PARENT = (DELIVER, DROP, HOLD)
 SMALL: Final = 16
 LONGEST_NS: Final = 2 * NS
 FULL: Final = 1 << 20
 """Bytes of messages that make a batch full."""
 BESIDE: Final = 1 << 18
-"""More than a batch has beside its messages."""
+"""Bytes of a batch beside its messages, at most."""
 MAX_MESSAGE_BYTES: Final = 60 << 20
-"""Of one message: with what stands beside it in a batch, it has to go into one frame."""
+"""Largest message, bytes. With the rest of its batch it fits into one frame."""
 MAX_HISTORY: Final = 1_000_000
 _ABOVE_ZERO: Final = (
-    *("heartbeat_ns", "failure_timeout_ns", "handshake_timeout_ns", "repair_delay_ns", "evict_after_ns"),
-    *("evict_slow_after_ns", "memory", "disk", "largest"),
+    *("heartbeat_ns", "failure_timeout_ns", "handshake_timeout_ns", "repair_delay_ns"),
+    *("evict_after_ns", "evict_slow_after_ns"),
+    *("max_memory_bytes", "max_disk_bytes", "max_message_bytes"),
 )
 MAX_INCARNATIONS: Final = 1 << 15
-"""Lives of all members, as long as a group lasts: each takes room for good."""
+"""Incarnations of all members in the lifetime of a group. Each takes memory for good."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything but who one is. Times are nanoseconds, sizes bytes.
+    """Settings of a peer and its group, without its identity. Times are nanoseconds.
 
-    Raises LocalError for an order that does not go over live links, and for values that cannot be.
+    Raises LocalError for an order that live connections do not support, and for invalid values.
     """
 
     group_name: str = ""
-    """All members give the same."""
+    """Name of the group, the same at all members."""
     order: str = "causal"
-    """All members give the same: "causal", "reply", "fifo", "none", "bss", ..."""
+    """The same at all members: "causal", "reply", "fifo", "none", "bss", ..."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the order; all members give the same."""
+    """Options of the order, the same at all members."""
     partition: str = MERGE
-    """What a part of the group does that is cut off: "merge" goes on and merges later, "majority"
-    sends and delivers nothing while it hears no more than half of the members."""
+    """Behaviour in a partition. "merge": both parts continue and merge later. "majority": a part
+    without more than half of the members sends and delivers nothing."""
     heartbeat_ns: int = NS
     failure_timeout_ns: int = 5 * NS
-    """After so long without a byte a link is given up."""
+    """Time without received bytes after which a connection is closed."""
     handshake_timeout_ns: int = 5 * NS
-    """After so long without a greeting a link is given up."""
+    """Time without a HELLO after which a connection is closed."""
     linger_ns: int = NS // 1000
-    """Messages said within so long after a batch go out together in the next; four times as long
-    after a large one."""
+    """Batching delay: messages sent within this time after a batch share the next one. Four times
+    as long after a large batch."""
     ack_delay_ns: int = NS // 50
-    """How long one waits to say what has come, to say more at once; longer in a large group."""
+    """Delay of acknowledgements. Several go together. Grows with the group size."""
     repair_delay_ns: int = NS // 2
-    """How long a batch may be behind at others before one asks them for it."""
+    """Time that a batch may be overdue before the member requests it from others."""
     evict_after_ns: int | None = None
-    """After so long unheard by all who are connected a member is put out; None: only by hand."""
+    """Time after which a member that no connected member hears is evicted. None: by hand only."""
     evict_slow_after_ns: int = 10 * NS
-    """All members give the same: how long senders wait for a member that does not acknowledge what
-    they send, before they evict it. Longer than a message takes on the slowest link."""
+    """Time that senders wait for a member that does not acknowledge, before they evict it. The same
+    at all members. Longer than a message takes on the slowest connection."""
     max_memory_bytes: int = 64 << 20
-    """Bytes of batches in memory that some member lacks. With a store they are read from it beyond
-    this. Without one the senders of all members stop there until the others have more. A quarter
-    as many bytes of messages wait for the application before nothing more is acknowledged."""
+    """Limit of batches in memory that some member lacks. With a store the rest is read from there.
+    Without a store all senders wait. Beyond a quarter of it, undelivered messages are not
+    acknowledged."""
     max_disk_bytes: int = 4 << 30
-    """With a store: the same bytes in memory and in the store, beyond which senders stop."""
+    """With a store: limit of these batches in memory and store together. Beyond it senders wait."""
     max_message_bytes: int = 1 << 24
-    """Of one message of the application; 60 MiB at most."""
+    """Limit of one message, at most 60 MiB."""
     verify_all_signatures: bool = False
-    """All members give the same. Check the seal of what comes from its owner too, and not only of
-    what is handed on: then nobody can say to one what that one cannot hand on. It costs a
-    verification a batch."""
+    """Verify signatures of directly received batches too, not only of relayed ones. The same at all
+    members. This detects equivocation at once and costs one verification per batch."""
     history: int = 0
-    """How many of the newest messages one keeps, and hands to a newcomer, not more than 16 MiB of
-    them. As a newcomer one takes so many at most: the lesser number of both counts."""
+    """Newest messages to keep, and to give to a joining member: at most 16 MiB. A joining member
+    takes the lesser of its own number and the sponsor's."""
     on_missing_parent: str = DELIVER
-    """Order "reply", all members give the same: what becomes of an answer whose parent died with
-    its sender, once all who are in the group are connected and none of them has it: "release" hands
-    it over with `Message.missing`, "set_aside" tells `GivenUp` instead, "hold" lets it wait."""
+    """Order "reply": policy for a reply whose parent is lost. The same at all members. It applies
+    once all members are connected and none has the parent. "deliver": deliver it with
+    `Message.missing_ids`. "drop": report `MessagesAbandoned`. "hold": hold it for good."""
     topics: Collection[str] | None = None
-    """What one subscribes to, in orders by topics; None: nothing, or what the store knows."""
+    """Subscription of this peer (orders by topics). None: none, or the one in the store."""
     clock_error_ns: int | None = None
-    """How far one's own clock may be from true time, in orders by clocks; None: the system is
-    asked."""
+    """Largest error of the own clock (orders by clocks). None: read from the system."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Raise LocalError for invalid values."""
         if self.partition not in PARTITIONS:
-            raise LocalError(f"partition= is one of {PARTITIONS}, not {shown(self.partition)}")
+            raise LocalError(f"unknown partition={shown(self.partition)}; choose from {PARTITIONS}")
         check_fields(self, _ABOVE_ZERO)
         if self.failure_timeout_ns <= self.heartbeat_ns:
-            raise LocalError("failure_timeout_s= must be above heartbeat_s=, or idle links are given up")
+            raise LocalError(
+                "failure_timeout_s= must exceed heartbeat_s=, or idle connections are closed"
+            )
         self._check_packets()
-        for name, most in (("largest", MAX_MESSAGE_BYTES), ("history", MAX_HISTORY)):
-            if getattr(self, name) > most:
-                raise LocalError(f"{name}= is {most:,} at most, not {shown(getattr(self, name))}")
+        for name, most in (("max_message_bytes", MAX_MESSAGE_BYTES), ("history", MAX_HISTORY)):
+            if (value := getattr(self, name)) > most:
+                raise LocalError(f"{name}={shown(value)} is too large; the limit is {most:,}")
         self._check_named()
         group = self._tried()
         if group.has_notes and not group.guarantee.needs_time:
-            own = "; examples/lossy_sockets.py sends it over UDP" if self.order == "matrix" else ""
+            own = "; see examples/lossy_sockets.py for UDP" if self.order == "matrix" else ""
             raise LocalError(
-                f"order {self.order!r} does not go over live links: its members speak to each "
-                f"other beside their messages{own}"
+                f"order {self.order!r} is not supported by live groups: it sends control "
+                f"messages{own}"
             )
         self._check_on_missing_parent()
         self._check_topics(group)
         self._check_clocks(group)
 
     def _check_packets(self) -> None:
-        """Refuse a limit of packets that a batch of what was said at once could exceed."""
+        """Raise LocalError for a packet limit below the size of a full batch."""
         most = self.options.get("max_packet", Limits().max_packet)
         needed = self.max_message_bytes + FULL + BESIDE
         if isinstance(most, int) and most < needed:
             raise LocalError(
-                f"largest={self.max_message_bytes}: batches have up to {needed} bytes, and max_packet={most} "
-                "is the most that the order takes; lower largest=, or raise max_packet="
+                f"max_message_bytes={self.max_message_bytes}: batches have up to {needed} bytes, more "
+                f"than max_packet={most} of the order; lower max_message_bytes=, or raise max_packet="
             )
 
     def _tried(self) -> Group:
-        """Return the group of one founder; where it cannot be, say in a peer's words why."""
+        """Return the ordering group of one founder. Rephrase its errors for a peer."""
         try:
             return self.group("a~00000000")
         except LocalError as error:
             if str(error).endswith("give members="):
                 raise LocalError(
-                    f"order {self.order!r} does not go over live links: it needs one list of "
-                    "members for good, and members of a live group come and go"
+                    f"order {self.order!r} is not supported by live groups: it needs a fixed list of "
+                    "members, and members of a live group join and leave"
                 ) from error
             if "give bounds=" in str(error):
                 raise LocalError(
-                    f"order {self.order!r} waits by the clock: give options={{"
+                    f"order {self.order!r} needs clock bounds; give options={{"
                     '"bounds": Bounds(accuracy_s=..., least_s=..., most_s=...)}'
                 ) from error
             raise
 
     def _check_named(self) -> None:
-        """Refuse options that speak of members: a live group's members are lives."""
+        """Raise LocalError for options that name members. Live members are incarnations."""
         if self.options.get("subscriptions") is not None:
             raise LocalError(
-                "subscriptions= speaks of members by name, and a live group's members are lives, "
-                "which come and go: each peer says its own, by topics= and `subscribe`"
+                "subscriptions= names members, and members of a live group are incarnations; give "
+                "each peer its own topics=, or call `subscribe`"
             )
         if self.bounds is not None and self.bounds.named():
             raise LocalError(
-                "bounds= by member: a live group's members are lives, which come and go. Give "
+                "bounds= names members, and members of a live group are incarnations; give "
                 "accuracy_s, least_s and most_s that hold for all of them"
             )
 
     def _check_topics(self, group: Group) -> None:
         if group.addressing is not Addressing.TOPICS:
             if self.topics is not None:
-                raise LocalError(f"topics=: with order {self.order!r} nobody subscribes to topics")
+                raise LocalError(f"topics= has no effect with order {self.order!r}")
             return
         own_topics(self.topics or ())
         if self.history:
-            raise LocalError("history=: what was said lately is not handed to newcomers by topics")
+            raise LocalError("history= is not supported by orders by topics; leave it out")
 
     def _check_clocks(self, group: Group) -> None:
         if not group.guarantee.needs_time:
             if self.clock_error_ns is not None:
-                raise LocalError(f"clock_error_s=: order {self.order!r} goes by no clock")
+                raise LocalError(
+                    f"clock_error_s= has no effect: order {self.order!r} uses no clock"
+                )
             return
         if group.has_notes and self.options.get("delivery", "null") != "bound":
             raise LocalError(
-                'options={"delivery": "bound"} is needed: by null messages each member waits for '
-                "every other, and one that is away, or not known yet, would stop all of a live "
-                "group, or be passed over"
+                'live groups need options={"delivery": "bound"}: with null messages every member '
+                "waits for every other, so an absent one would stop the group"
             )
         if self.options.get("retry_s") is not None:
-            raise LocalError("retry_s=: live links lose nothing, so no order recovers loss on them")
-        group.join("b~00000000")  # whatever the bounds forbid, they forbid to two
+            raise LocalError("retry_s= has no effect: live connections lose nothing; leave it out")
+        group.join("b~00000000")  # raises what the bounds forbid for two members
 
     @cached_property
     def timed(self) -> bool:
-        """Whether the order goes by clocks."""
+        """True if the order needs clocks."""
         return self.group("a~00000000").guarantee.needs_time
 
     @property
@@ -195,66 +197,73 @@ class Settings:
 
     @cached_property
     def by_topics(self) -> bool:
-        """Whether messages are about topics, and members subscribe to these."""
+        """True if messages have topics and members subscribe to them."""
         return self.group("a~00000000").addressing is Addressing.TOPICS
 
     @property
     def bounds(self) -> Bounds[Any] | None:
-        """The bounds that an order by clocks was promised."""
+        """Promised bounds of an order by clocks."""
         bounds = self.options.get("bounds")
         return bounds if isinstance(bounds, Bounds) else None
 
     def _check_on_missing_parent(self) -> None:
-        """Refuse what would have no effect, or would let members come to different results."""
+        """Raise LocalError for policies without effect, and for policies that differ between
+        members.
+        """
         if self.on_missing_parent not in ON_MISSING_PARENT:
             raise LocalError(
-                f"on_missing_parent= is one of {ON_MISSING_PARENT}, not {shown(self.on_missing_parent)}"
+                f"unknown on_missing_parent={shown(self.on_missing_parent)}; choose from "
+                f"{ON_MISSING_PARENT}"
             )
         if not self.by_reply:
             if self.on_missing_parent != DELIVER:
-                raise LocalError(f"on_missing_parent= is for order 'reply', not {self.order!r}")
+                raise LocalError(
+                    f"on_missing_parent= has no effect with order {self.order!r}, only with 'reply'"
+                )
             return
-        own = sorted({"on_missing_parent", "patience_s", "store_limit", "overflow"} & {*self.options})
+        own = sorted(
+            {"on_missing_parent", "patience_s", "store_limit", "overflow"} & {*self.options}
+        )
         if own:
             raise LocalError(
-                f"options={{{own[0]!r}: ...}}: live members do not give up answers each by its own "
-                "patience or room, but together; say how by on_missing_parent= beside options="
+                f"options={{{own[0]!r}: ...}} is not supported: live members abandon replies "
+                "together; give on_missing_parent= beside options="
             )
 
     def group(self, lane: str, invitation: bytes = b"") -> Group:
-        """Return the ordering group of a founder, or of one who was invited."""
+        """Return the ordering group of a founder or of an invited member."""
         options = {"max_members": MAX_INCARNATIONS, **self.options}
         if invitation:
             return Group.accept(lane, invitation, room=self.group_name, lanes=True, **options)
         return Group(lane, order=self.order, room=self.group_name, lanes=True, **options)
 
     def ack_period_ns(self, members: int) -> int:
-        """Return how long one waits in a group of so many to say what has come.
+        """Return the delay of acknowledgements in a group of `members`.
 
-        Everybody says it to everybody, so from 16 members on it is said more seldom: all together
-        never say it more often than 16 members do, up to two seconds.
+        Every member acknowledges to every other. So from 16 members on the delay grows, up to 2 s:
+        a group never sends more acknowledgements than 16 members do.
         """
         more = max(1, members * members // SMALL**2)
         return max(self.ack_delay_ns, min(self.ack_delay_ns * more, LONGEST_NS))
 
     @property
     def by_reply(self) -> bool:
-        """Whether messages answer messages: then each is a batch of its own."""
+        """True if messages reply to messages. Then each message is a batch."""
         return self.group("a~00000000").order == "sb"
 
     def tags(self) -> tuple[bytes, bytes]:
-        """Return the fingerprints of the room and of the options."""
+        """Return the hashes of group name and options."""
         options = [repr(sorted(self.options.items())), self.partition]
         options.append(str(self.evict_slow_after_ns))
         if self.by_reply:
             options.append(self.on_missing_parent)
         if self.verify_all_signatures:
-            options.append("all seals")
+            options.append("verify all signatures")
         return fingerprint(self.group_name), fingerprint(*options)
 
 
 def fingerprint(*texts: str) -> bytes:
-    """Return 8 bytes that differ for other texts."""
+    """Return an 8-byte hash of texts."""
     digest = hashlib.blake2b(digest_size=8)
     for one in texts:
         raw = one.encode()
@@ -265,10 +274,9 @@ def fingerprint(*texts: str) -> bytes:
 def in_ns(
     given: Mapping[str, Any], kind: type = Settings, arguments: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Turn seconds into nanoseconds, under the names that the settings have.
+    """Return settings with times in nanoseconds, from arguments in seconds.
 
-    Raises LocalError for what is no field of `kind`. `arguments`: what a peer takes beside these,
-    which may be meant then.
+    `arguments`: further arguments of a peer, for suggestions. Raises LocalError for unknown names.
     """
     known = kind.__dataclass_fields__  # type: ignore[attr-defined]
     found: dict[str, Any] = {}

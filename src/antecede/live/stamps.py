@@ -1,10 +1,8 @@
-"""Where causes go from a live group into the headers of other transports
-(`antecede.core.propagation`).
+"""Causal context of live messages for headers of other transports.
 
-A live message is called LANE:NUMBER, and so it is in a header, but for characters that no id of a
-stamp may hold: those are percent-encoded. What a peer's program follows is kept as a frontier of
-messages that were handed to it: in orders that deliver by happened-before everything else it knows
-stands before these.
+A message id in a header is SENDER-ID:NUMBER with percent-encoding of forbidden characters
+(`antecede.core.propagation`). The causal context of a program is a frontier of the messages that it
+took. In orders by happened-before all other causes are before these.
 """
 
 from __future__ import annotations
@@ -19,43 +17,43 @@ from antecede.errors import LimitError
 _NOT_IN_A_STAMP = re.compile(r"[^!#-+\--:<-\[\]-~]|%")
 
 
-def token(lane: str, number: int) -> str:
-    """Return what a message is called in headers: its id, percent-encoded where that must be.
+def encode_id(lane: str, number: int) -> str:
+    """Return the id of a message in headers, percent-encoded where needed.
 
-    Raises LimitError where that is longer than MAX_ID characters, as long names may be.
+    Raises LimitError beyond MAX_ID characters, which long names can reach.
     """
     found = f"{_NOT_IN_A_STAMP.sub(lambda one: quote(one[0], safe=''), lane)}:{number}"
     if len(found) > MAX_ID:
         raise LimitError(
-            f"{lane:.40}... takes {len(found)} characters as an id in a header, at most {MAX_ID}: "
-            "a shorter name, or one of plain letters, fits"
+            f"{lane:.40}... has {len(found)} characters as an id in a header, more than {MAX_ID}; "
+            "use a shorter name, or one of ASCII letters"
         )
     return found
 
 
 def past_of(message: tuple[str, int], answers: Iterable[tuple[str, int]] = ()) -> Past:
-    """Return the past of who handles one message, and nothing else: (lane, number) of each."""
-    return Past((token(*message),), tuple(token(*one) for one in answers))
+    """Return the causal context of a handler of one message; ids are (sender id, number)."""
+    return Past((encode_id(*message),), tuple(encode_id(*one) for one in answers))
 
 
 class Handed:
-    """The newest message of each lane that was handed over since one's own last sending.
+    """Newest message of each sender that was taken since the last own send.
 
-    Kept by what was said at once, not by message, since that is much less often.
+    Updated for consecutive messages together, which is much rarer than for each message.
     """
 
     __slots__ = ("_newest",)
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[int, int]] = {}
-        """Lane -> (number of the newest, how many messages one had sent by then)."""
+        """Sender id -> (number of the newest message, own messages sent by then)."""
 
     def note(self, lane: str, number: int, sent: int) -> None:
-        """This message, and what came before it in its lane, was handed over."""
+        """Record that this message, and those before it in its sender log, were taken."""
         self._newest[lane] = number, sent
 
     def past(self, me: str, sent: int) -> Past:
-        """Return what one follows by now, having sent so many messages in the lane `me`."""
-        last = [token(me, sent)] if sent else []
-        since = [token(lane, n) for lane, (n, then) in self._newest.items() if then >= sent]
+        """Return the causal context after `sent` own messages with sender id `me`."""
+        last = [encode_id(me, sent)] if sent else []
+        since = [encode_id(lane, n) for lane, (n, then) in self._newest.items() if then >= sent]
         return Past((*last, *since))

@@ -1,6 +1,6 @@
-"""How a live peer is doing: for people, for programs, for Prometheus.
+"""Status of a live peer: as text, as JSON, and for Prometheus.
 
-A `Status` is taken from a `Node` at one moment; all times in it are seconds.
+A `Status` is a reading of a `Node`. All times are seconds.
 """
 
 from __future__ import annotations
@@ -21,73 +21,73 @@ from antecede.live.node import Node
 from antecede.live.settings import NS
 
 OLDEST: Final = 20
-"""So many of the held messages are named."""
+"""Held messages that the status lists."""
 CAUSES: Final = 10
-"""So many of what each waits for."""
+"""Causes that the status lists for each held message."""
 DAY_S: Final = 24 * 3600
 WARN_S: Final = 14 * DAY_S
-"""So long before its end a certificate is spoken of."""
+"""Remaining validity of a certificate that raises a warning."""
 LIVE, LAGGING, AWAY = "live", "lagging", "away"
 
 
 class MemberStatus(NamedTuple):
-    """Another member, as this one sees it."""
+    """Another member as this one sees it."""
 
     name: str
     sender_id: str
     address: str
     state: str
-    """live; lagging: what it lacks next is in the store alone; away: not connected."""
+    """live; lagging: its next batch is only in the store; away: not connected."""
     lag: int
-    """Batches that it has not acknowledged, of all lanes."""
+    """Batches of all senders that it has not acknowledged."""
     round_trip_s: float | None
     last_heard_s_ago: float | None
-    """Since when nothing has come from it; None: not connected in this life."""
+    """Time since the last received bytes. None: not connected in this incarnation."""
     topics: tuple[str, ...] = ()
-    """To what it subscribes, in orders by topics."""
+    """Subscription (orders by topics)."""
 
 
 class HeldStatus(NamedTuple):
-    """A batch that is held back."""
+    """Held batch."""
 
     id: str
-    """Lane and number of the batch."""
+    """Sender id and number of the batch."""
     sender: str
     waits_for: tuple[str, ...]
-    """The first ten."""
+    """The first ten missing causes."""
     held_s: float
-    """At least so long: that is looked at four times a second."""
+    """Lower limit of the time held, measured four times a second."""
 
 
 class TrafficStatus(NamedTuple):
-    """Control information on one way of a hierarchy, since the peer began."""
+    """Control information in one direction of a hierarchy, since the start."""
 
     direction: str
-    """up (from peers inside), down (into the group, once for all), outside (own lane)."""
+    """up (from internal peers), down (into the internal group, counted once), outside (own log)."""
     messages: int
     control_bytes: int
     control_message_bytes: int
-    """Control information of what is no message."""
+    """Bytes of control messages."""
 
 
 class SuperPeerStatus(NamedTuple):
-    """What a super peer has inside."""
+    """Internal group of a super peer."""
 
     connected: int
     away: int
     joining: int
-    """Said hello, and wait until what they have is here."""
+    """Joining peers that wait until their batches are here."""
     not_durable: int
-    """Messages that do not go down yet: a crash of this peer would take them back."""
+    """Messages not sent down yet, since a crash of this peer could undo them."""
     retained: int
-    """Messages for those inside that somebody lacks, here or behind another super peer."""
+    """Messages kept for internal peers, here or behind another super peer."""
     retained_bytes: int
     traffic: tuple[TrafficStatus, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """One peer at one moment."""
+    """Status of a peer."""
 
     name: str
     sender_id: str
@@ -95,71 +95,70 @@ class Status:
     order: str
     address: str
     is_healthy: bool
-    """In a group, not out of it, not rejected by more members than are connected, and its store
-    works."""
+    """In a group, accepted by at least as many connected members as reject it, with a working
+    store."""
     unhealthy_reason: str
-    """Why not; else empty."""
+    """Empty if healthy."""
     in_minority: bool
-    """Cut off from the majority that the group needs."""
+    """Blocked in a part without the majority that the group needs."""
     members: tuple[MemberStatus, ...]
     held: int
     oldest_held: tuple[HeldStatus, ...]
     sent: int
     delivered: int
-    """Messages that came out of the order; the application may be behind that."""
+    """Messages delivered by the order; the application may lag."""
     pending_messages: int
-    """Delivered, and not done yet."""
+    """Delivered messages that the application has not finished."""
     batches_sent: int
     relayed: int
-    """Batches of others, sent to who lacked them."""
+    """Batches of other members that this one forwarded."""
     abandoned: int
-    """Batches of members that are gone, which depend on what nobody has."""
+    """Batches of departed members whose causes no member has."""
     rejected: dict[str, int]
-    """How often something was refused, by the kind of error."""
+    """Number of rejections by error class."""
     last_rejection: str
     memory_bytes: int
     disk_bytes: int
-    """Of batches that somebody lacks, beyond what memory may hold."""
+    """Batches beyond the memory limit that some member lacks."""
     memory_limit: int
     disk_limit: int
     is_durable: bool
     pending_writes: int
-    """Batches taken that the store has not written yet."""
+    """Received batches that the store has not written yet."""
     bytes_in: int
     bytes_out: int
     trace_rows_dropped: int
-    """Rows that the trace of this run lacks."""
+    """Rows missing from the trace of this run."""
     certificate_expires_in_s: float | None
-    """How long one's own certificate holds from now on; None: there is none."""
+    """Remaining validity of the own certificate. None: no certificate."""
     super_peer: SuperPeerStatus | None = None
-    """Of a super peer."""
+    """None: not a super peer."""
     topics: tuple[str, ...] | None = None
-    """To what it subscribes; None: the order knows no topics."""
+    """Subscription. None: an order without topics."""
     skipped_batches: int = 0
-    """Batches that others got by their numbers alone, since they are about nothing of theirs."""
+    """Batches sent as numbers only, since the receiver subscribes to none of their topics."""
     clock: ClockStatus | None = None
-    """None: the order goes by no clock."""
+    """None: an order without clocks."""
     inbox_bytes: int = 0
-    """Of delivered messages that wait for the application, 64 bytes each beside its payload; with
-    acknowledge="explicit" and a store: that it has not acknowledged."""
+    """Delivered messages that the application has not taken, with 64 bytes of overhead each. With
+    acknowledge="explicit" and a store: those that it has not acknowledged."""
     inbox_limit: int = 0
-    """Beyond this nothing more is acknowledged to the senders."""
+    """Size of the inbox beyond which batches are not acknowledged."""
     unacknowledged_bytes: int = 0
-    """Of this member's messages that are in no batch yet, or that some member has not
-    acknowledged."""
+    """Own messages in no batch yet, or not acknowledged by some member."""
     unacknowledged_limit: int = 0
-    """Beyond this `send` waits: this sender's share of the least budget of all members."""
+    """Size beyond which `send` waits: this sender's share of the least budget of all members."""
     connection_bytes: int = 0
-    """Written to connections, and not taken by the system yet."""
+    """Bytes written to connections that the system has not sent yet."""
     rejected_by: dict[str, str] = dataclasses.field(default_factory=dict)
-    """Name of a member that rejects this one -> its reason."""
+    """Name of a member that rejects this one -> reason."""
 
     @property
     def others(self) -> str:
-        """How many others there are, by state, in words."""
+        """Number of other members by state, as text."""
         states = [one.state for one in self.members]
         found = [f"{states.count(s)} {s}" for s in (LIVE, LAGGING, AWAY) if s in states]
-        return ", ".join(found) or "nobody else"
+        return ", ".join(found) or "no other member"
 
 
 def status_of(
@@ -172,10 +171,10 @@ def status_of(
     certificate_expires_in_s: float | None = None,
     connection_bytes: int = 0,
 ) -> Status:
-    """Return how a peer is doing at a moment (ns).
+    """Return the status of a peer at `now` (ns).
 
-    `trouble`, `done` (how many messages the application is done with), `untraced`,
-    `certificate_left_s`, `connection_bytes`: what the driver knows better than the node.
+    The driver knows `unhealthy_reason`, `done` (messages that the application has finished),
+    `trace_rows_dropped`, `certificate_expires_in_s` and `connection_bytes`.
     """
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
@@ -183,7 +182,7 @@ def status_of(
         unhealthy_reason
         or node.out
         or node.why_nothing_is_heard()
-        or ("" if ordering is not None else "in no group yet")
+        or ("" if ordering is not None else "not in a group yet")
         or _rejection(node)
     )
     lanes = ordering.lanes if ordering is not None else None
@@ -244,7 +243,7 @@ def _star(node: SuperNode) -> SuperPeerStatus:
 
 
 def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
-    """Yield how the other members are doing at a moment (ns)."""
+    """Yield the status of the other members at `now` (ns)."""
     ordering = node.ordering
     if ordering is None:
         return
@@ -254,7 +253,7 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
         lacks = [
             n for n, one in lanes.by_name.items() if n != lane and heard.get(n, 0) < one.newest
         ]
-        # What came before one's own joining was never here, and others hand it on.
+        # Batches from before the own join were never here. Other members relay them.
         kept = [
             (lanes.by_name[n].oldest, heard.get(n, 0) + 1, lanes.by_name[n].first) for n in lacks
         ]
@@ -289,60 +288,60 @@ def _held(node: Node, now: int) -> Iterator[HeldStatus]:
 
 
 def status_to_json(status: Status) -> dict[str, Any]:
-    """Return a status as what JSON can say."""
+    """Return a status as JSON values."""
     plain = dataclasses.asdict(status)
     plain["members"] = [one._asdict() for one in status.members]
     plain["clock"] = clock_status_plain(status.clock)
     plain["oldest_held"] = [one._asdict() for one in status.oldest_held]
     if status.super_peer is not None:
         ways = [one._asdict() for one in status.super_peer.traffic]
-        plain["star"] = {**status.super_peer._asdict(), "ways": ways}
+        plain["super_peer"] = {**status.super_peer._asdict(), "traffic": ways}
     return plain
 
 
 def status_from_json(plain: dict[str, Any]) -> Status:
-    """Return the status that `as_plain` told. Raises KeyError or TypeError for anything else."""
+    """Return the status of JSON values. Raises KeyError or TypeError for other values."""
     members = tuple(
         MemberStatus(**{**one, "topics": tuple(one.get("topics", ()))}) for one in plain["members"]
     )
     held = tuple(
         HeldStatus(**{**one, "waits_for": tuple(one["waits_for"])}) for one in plain["oldest_held"]
     )
-    star = plain.get("star")
+    star = plain.get("super_peer")
     if star is not None:
-        star = SuperPeerStatus(**{**star, "ways": tuple(TrafficStatus(**one) for one in star["ways"])})
+        traffic = tuple(TrafficStatus(**one) for one in star["traffic"])
+        star = SuperPeerStatus(**{**star, "traffic": traffic})
     topics, clock = plain.get("topics"), clock_from_plain(plain.get("clock"))
-    more = {"topics": None if topics is None else tuple(topics), "clock": clock, "star": star}
+    more = {"topics": None if topics is None else tuple(topics), "clock": clock, "super_peer": star}
     return Status(**{**plain, "members": members, "oldest_held": held, **more})
 
 
 def format_status(status: Status) -> str:
-    """Return a status for a terminal."""
+    """Return a status as text for a terminal."""
     lines = [
-        f"{status.name} in room {status.group_name!r}, order {status.order}"
+        f"{status.name} in group {status.group_name!r}, order {status.order}"
         + (f", at {status.address}" if status.address else ""),
         f"  {_condition(status)}",
         f"  {status.others}; {counted(status.sent, 'message')} sent, {status.delivered:,} delivered"
-        f", {status.held:,} held, {status.pending_messages:,} waiting for the application",
+        f", {status.held:,} held, {status.pending_messages:,} pending for the application",
         f"  {_kept(status)}",
-        f"  {_size(status.inbox_bytes)} of {_size(status.inbox_limit)} wait for the application, "
-        f"{_size(status.unacknowledged_bytes)} of {_size(status.unacknowledged_limit)} sent and not acknowledged by all",
+        f"  inbox {_size(status.inbox_bytes)} of {_size(status.inbox_limit)}, unacknowledged "
+        f"{_size(status.unacknowledged_bytes)} of {_size(status.unacknowledged_limit)}",
     ]
     if status.relayed or status.abandoned:
         lines.append(
-            f"  {counted(status.relayed, 'batch', 'batches')} of others handed on, "
-            f"{status.abandoned:,} given up"
+            f"  {counted(status.relayed, 'batch', 'batches')} relayed, {status.abandoned:,} abandoned"
         )
     if status.super_peer is not None:
         lines += _star_lines(status.super_peer)
     if status.trace_rows_dropped:
-        lines.append(f"  the trace is not whole: {counted(status.trace_rows_dropped, 'row')} are missing")
+        lines.append(f"  trace incomplete: {counted(status.trace_rows_dropped, 'row')} dropped")
     if (left := status.certificate_expires_in_s) is not None and left < WARN_S:
-        when = f"expires in {left / DAY_S:.1f} days" if left > 0 else "HAS EXPIRED"
-        lines.append(f"  the certificate {when}: nobody new gets in once it has")
+        when = f"expires in {left / DAY_S:.1f} days" if left > 0 else "HAS EXPIRED: renew it"
+        lines.append(f"  certificate {when}")
     if status.rejected:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.rejected.items()))
-        lines.append(f"  refused: {kinds}; last: {status.last_rejection or 'not said'}")
+        lines.append(f"  rejected: {kinds}; last: {status.last_rejection or 'unknown reason'}")
     lines += [f"  rejected by {name}: {why}" for name, why in sorted(status.rejected_by.items())]
     lines += _topic_lines(status) + clock_lines(status.clock)
     lines += _member_table(status.members)
@@ -352,34 +351,36 @@ def format_status(status: Status) -> str:
 
 def _star_lines(star: SuperPeerStatus) -> list[str]:
     ways = [
-        f"{one.direction} {one.control_bytes / one.messages:.1f} B" for one in star.traffic if one.messages
+        f"{one.direction} {one.control_bytes / one.messages:.1f} B"
+        for one in star.traffic
+        if one.messages
     ]
     return [
-        f"  inside: {star.connected:,} connected, {star.away:,} away, {star.joining:,} waiting; "
-        f"{counted(star.not_durable, 'message')} not safe yet, {star.retained:,} kept "
+        f"  internal peers: {star.connected:,} connected, {star.away:,} away, {star.joining:,} "
+        f"joining; {counted(star.not_durable, 'message')} not durable, {star.retained:,} retained "
         f"({_size(star.retained_bytes)})",
-        f"  control information a message: {', '.join(ways) or 'nothing was said yet'}",
+        f"  control information per message: {', '.join(ways) or 'no message yet'}",
     ]
 
 
 def _printable(line: str) -> str:
-    """Names and addresses are other people's words: no control characters of theirs."""
+    """Return a line without control characters: names and addresses come from other members."""
     return "".join(c if c.isprintable() else "?" for c in line)
 
 
 def _condition(status: Status) -> str:
     if not status.is_healthy:
-        return f"NOT WELL: {status.unhealthy_reason}"
-    return "STOPPED: it hears no majority of the group" if status.in_minority else "well"
+        return f"UNHEALTHY: {status.unhealthy_reason}"
+    return "IN MINORITY: sends and delivers nothing" if status.in_minority else "healthy"
 
 
 def _kept(status: Status) -> str:
-    kept = f"{_size(status.memory_bytes)} of {_size(status.memory_limit)} in memory for others"
+    kept = f"{_size(status.memory_bytes)} of {_size(status.memory_limit)} in memory"
     if not status.is_durable:
-        return f"{kept}; no store: a crash loses what was not delivered"
+        return f"{kept}; no store: a crash loses undelivered messages"
     return (
         f"{kept}, {_size(status.disk_bytes)} of {_size(status.disk_limit)} in the store, "
-        f"{counted(status.pending_writes, 'batch', 'batches')} being written"
+        f"{counted(status.pending_writes, 'batch', 'batches')} not written yet"
     )
 
 
@@ -392,18 +393,18 @@ def _topic_lines(status: Status) -> list[str]:
     ]
     if status.skipped_batches:
         batches = counted(status.skipped_batches, "batch", "batches")
-        found.append(f"  {batches} told to others by number alone: about no topic of theirs")
+        found.append(f"  {batches} sent as numbers only (no subscribed topic)")
     return found
 
 
 def _member_table(members: Iterable[MemberStatus]) -> list[str]:
-    rows = [("member", "state", "lacks", "round trip", "silent", "address")]
+    rows = [("member", "state", "lag", "round trip", "last heard", "address")]
     rows += [
         (
             *(one.name, one.state, f"{one.lag:,}"),
             "-" if one.round_trip_s is None else f"{1000 * one.round_trip_s:.1f} ms",
             "-" if one.last_heard_s_ago is None else f"{one.last_heard_s_ago:.1f} s",
-            one.address or "calls us",
+            one.address or "dials in",
         )
         for one in members
     ]
@@ -424,10 +425,10 @@ def _row(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def _cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the terminal cells of a text."""
     try:
         from antecede.live.chat.words import cells
-    except MissingExtraError:  # the peer needs no extra, and the status of one does not either
+    except MissingExtraError:  # neither the peer nor its status needs the extra
         return len(text)
     return cells(text)
 
@@ -438,8 +439,8 @@ def _held_lines(status: Status) -> list[str]:
     more = status.held - len(status.oldest_held)
     lines = ["", f"  held{f' (the {OLDEST} oldest)' if more > 0 else ''}:"]
     for one in status.oldest_held:
-        causes = ", ".join(one.waits_for) or "its turn"
-        lines.append(f"    {one.id}  for {one.held_s:.1f} s, waits for {causes}")
+        causes = ", ".join(one.waits_for) or "its sender's earlier messages"
+        lines.append(f"    {one.id}  held for {one.held_s:.1f} s, waits for {causes}")
     return lines
 
 

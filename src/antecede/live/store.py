@@ -1,15 +1,15 @@
-"""What a live peer keeps on disk: one SQLite file in WAL mode.
+"""Store of a live peer: one SQLite file in WAL mode.
 
-The inputs of its ordering in the order they were taken, a snapshot now and then, and how far the
-application is done. One transaction for what one turn brought, written through to the disk
-(`synchronous=FULL`) before anybody is told of it. So after `kill -9`, or when the power
-fails, what was acknowledged is there.
+It contains the inputs of the ordering in the order received, a snapshot at intervals, and the
+number of messages that the application has finished. Each step is one transaction, synced to the
+disk (`synchronous=FULL`) before other members learn of it. So acknowledged data survives `kill -9`
+and power failures.
 
-    meta     key, value, crc   version, owner, life, snapshot, since (seq), done, secret
-    batches  seq, lane, number, seal, wire, crc
-    owners   lane, statement, crc   whose the others' lanes are, to be shown when they are handed on
+    meta     key, value, crc: version, member, incarnation, snapshot, since (seq), done, secret
+    batches  seq, sender_id, number, signature, wire, crc
+    signers  sender_id, statement, crc: proofs of other senders, for relayed batches
 
-SQLite trusts the disk; the checksums do not, so a flipped byte is found and not replayed.
+SQLite trusts the disk. The checksums find a flipped byte before it is replayed.
 """
 
 from __future__ import annotations
@@ -35,32 +35,34 @@ CREATE TABLE IF NOT EXISTS meta (
     key TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batches (
-    seq INTEGER PRIMARY KEY, lane TEXT NOT NULL, number INTEGER NOT NULL,
-    seal BLOB NOT NULL, wire BLOB NOT NULL, crc INTEGER NOT NULL, UNIQUE (lane, number)
+    seq INTEGER PRIMARY KEY, sender_id TEXT NOT NULL, number INTEGER NOT NULL,
+    signature BLOB NOT NULL, wire BLOB NOT NULL, crc INTEGER NOT NULL, UNIQUE (sender_id, number)
 );
-CREATE TABLE IF NOT EXISTS owners (
-    lane TEXT PRIMARY KEY, statement BLOB NOT NULL, crc INTEGER NOT NULL
+CREATE TABLE IF NOT EXISTS signers (
+    sender_id TEXT PRIMARY KEY, statement BLOB NOT NULL, crc INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
 _FAILURES = (sqlite3.Error, UnicodeDecodeError)
-"""What SQLite raises; the second where its words quote a name out of a damaged file."""
+"""Errors of SQLite. UnicodeDecodeError: its message quotes a name of a damaged file."""
 _HINT = {
     "codec can't decode": "the file is damaged",
-    "locked": "another process has it open: one peer, one store",
-    "full": "there is no room left on the disk",
-    "readonly": "it may not be written",
+    "locked": "another process has it open; give each peer its own store",
+    "full": "the disk is full",
+    "readonly": "it is read-only",
     "malformed": "the file is damaged",
-    "not a database": "it is no store of a peer",
-    "unable to open": "it cannot be opened: is the folder there?",
-    "disk i/o": "the disk refuses",
+    "not a database": "it is not the store of a peer",
+    "unable to open": "the folder may be missing",
+    "disk i/o": "the disk fails",
 }
 
 
 class Store:
-    """One peer's file. Used by one thread at a time; raises StoreError whatever goes wrong."""
+    """Store file of one peer, for one thread at a time. All errors are StoreError."""
 
     def __init__(self, path: Path, owner: str, group: bytes) -> None:
-        """Open or make it. `owner`, `group`: whose it is; that of another is refused."""
+        """Open or create the file of the member `owner` in a group. Raises StoreError for
+        another's.
+        """
         self.path = path
         self._last = 0
         _only_ours(path)
@@ -86,27 +88,29 @@ class Store:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
         db.execute("BEGIN EXCLUSIVE")
-        db.executescript(_SCHEMA)  # commits what was begun; the lock stays
-        # Of the index too, or rows could be passed over: a second and a half for a gigabyte.
+        db.executescript(_SCHEMA)  # commits the transaction; the lock stays
+        # Checks the index too, or rows could be missed: 1.5 s for a gigabyte.
         if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-            raise StoreError(f"{self.path}: the file is damaged; nothing was changed in it")
-        # What defines the tables may be damaged and still be SQL: where `seq` is no key any more,
-        # rows have no numbers, and all would be passed over.
+            raise StoreError(
+                f"{self.path}: the file is damaged; nothing was changed; restore a copy"
+            )
+        # A damaged table definition may still be valid SQL. If `seq` is no key then, rows have no
+        # numbers, and all of them would be missed.
         if not _as_defined() <= _definitions(db):
-            raise StoreError(f"{self.path}: the file is damaged, in what its tables are")
-        # All, for one whose key is damaged would be looked up in vain, as if it had never been put.
+            raise StoreError(f"{self.path}: the file is damaged, in the table definitions")
+        # Checks all rows: a damaged key would look like an absent one.
         for key, value, crc in db.execute("SELECT key, value, crc FROM meta"):
             self._check(_crc(key, 0, value), crc, key)
         version, mine = self.get("version"), owner.encode() + b"\0" + group
         if version is None:
             self._put("version", str(VERSION).encode())
-            self._put("owner", mine)
+            self._put("member", mine)
         elif version != str(VERSION).encode():
-            raise StoreError(f"{self.path}: a store of version {version!r}; this is {VERSION}")
-        elif (found := self.get("owner")) != mine:
+            raise StoreError(f"{self.path}: unknown store version {version!r}; expected {VERSION}")
+        elif (found := self.get("member")) != mine:
             theirs = (found or b"").partition(b"\0")[0].decode(errors="replace")
             raise StoreError(
-                f"{self.path}: the store of {theirs!r}, or of another room, order or options"
+                f"{self.path}: store of {theirs!r}, or of another group name, order or options"
             )
         self._last = db.execute("SELECT coalesce(max(seq), 0) FROM batches").fetchone()[0]
 
@@ -122,7 +126,7 @@ class Store:
     # -- small things ------------------------------------------------------------------------------
 
     def get(self, key: str) -> bytes | None:
-        """Return one value of the table of single values."""
+        """Return a value of the table meta."""
         try:
             query = "SELECT value, crc FROM meta WHERE key = ?"
             row = self._db.execute(query, (key,)).fetchone()
@@ -135,12 +139,10 @@ class Store:
 
     def _check(self, found: int, written: int, what: str) -> None:
         if found != written:
-            raise StoreError(
-                f"{self.path}: the file is damaged, in {what}: what was written is not what is read"
-            )
+            raise StoreError(f"{self.path}: the file is damaged, in {what}: checksum mismatch")
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep one value."""
+        """Write a value of the table meta."""
         try:
             self._put(key, value)
         except _FAILURES as error:
@@ -161,10 +163,10 @@ class Store:
         oldest: Mapping[str, int] | None = None,
         owners: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Write what one turn brought, all or nothing, and through to the disk.
+        """Write the results of one step in one transaction.
 
-        `snapshot` holds all these rows; then batches below `oldest` of their lanes go. `owners`:
-        what shows whose lanes are, as it was learnt since the last time.
+        `snapshot` contains all these rows; batches below `oldest` are then deleted. `owners`:
+        proofs of senders since the last write.
         """
         db, last = self._db, self._last
         try:
@@ -176,13 +178,13 @@ class Store:
             db.executemany("INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)", numbered)
             last += len(numbered)
             shown = [(lane, one, _crc(lane, 0, one)) for lane, one in (owners or {}).items()]
-            db.executemany("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", shown)
+            db.executemany("INSERT OR REPLACE INTO signers VALUES (?, ?, ?)", shown)
             self._put("done", str(done).encode())
             if snapshot is not None:
                 self._put("snapshot", snapshot)
                 self._put("since", str(last).encode())
                 gone = [(lane, number) for lane, number in (oldest or {}).items()]
-                db.executemany("DELETE FROM batches WHERE lane = ? AND number < ?", gone)
+                db.executemany("DELETE FROM batches WHERE sender_id = ? AND number < ?", gone)
             db.execute("COMMIT")
         except _FAILURES as error:
             if db.in_transaction:
@@ -191,7 +193,7 @@ class Store:
         self._last = last
 
     def saved(self) -> Saved | None:
-        """Return what a restart begins from; None: nothing was kept yet."""
+        """Return the state for a restart. None: empty store."""
         snapshot = self.get("snapshot")
         if snapshot is None:
             return None
@@ -200,15 +202,17 @@ class Store:
 
     def _owners(self) -> dict[str, bytes]:
         try:
-            found = self._db.execute("SELECT lane, statement, crc FROM owners").fetchall()
+            found = self._db.execute("SELECT sender_id, statement, crc FROM signers").fetchall()
         except _FAILURES as error:
             raise self._error("read", error) from error
         for lane, owner, crc in found:
-            self._check(_crc(lane, 0, owner), crc, f"what shows whose {lane} is")
+            self._check(_crc(lane, 0, owner), crc, f"the signer of {lane}")
         return {lane: owner for lane, owner, _ in found}
 
     def _rows(self, since: int) -> Iterator[Row]:
-        query = "SELECT lane, number, seal, wire, crc FROM batches WHERE seq > ? ORDER BY seq"
+        query = (
+            "SELECT sender_id, number, signature, wire, crc FROM batches WHERE seq > ? ORDER BY seq"
+        )
         try:
             for lane, number, seal, wire, crc in self._db.execute(query, (since,)):
                 self._check(_crc(lane, number, seal, wire), crc, f"batch {number} of {lane}")
@@ -219,14 +223,14 @@ class Store:
     def _batch(self, lane: str, number: int) -> SignedBatch:
         found = self.behind(lane, number - 1, 1)
         if not found or not _is_of(number, *found[0]):
-            raise StoreError(f"{self.path}: batch {number} of {lane} is not there")
+            raise StoreError(f"{self.path}: batch {number} of {lane} is missing")
         return found[0][1]
 
     def behind(self, lane: str, number: int, at_most: int) -> list[tuple[int, SignedBatch]]:
-        """Return (number, batch) of a lane behind a number, at most so many."""
+        """Return (number, batch) of a sender behind a number, at most `at_most`."""
         query = (
-            "SELECT number, seal, wire, crc FROM batches WHERE lane = ? AND number > ? "
-            "ORDER BY number LIMIT ?"
+            "SELECT number, signature, wire, crc FROM batches "
+            "WHERE sender_id = ? AND number > ? ORDER BY number LIMIT ?"
         )
         try:
             found = self._db.execute(query, (lane, number, at_most)).fetchall()
@@ -238,14 +242,14 @@ class Store:
 
 
 def _is_of(wanted: int, number: int, batch: SignedBatch) -> bool:
-    """Tell whether what stands under a number is, or is of a run with, the one that is wanted."""
+    """Return whether a stored row is the batch `wanted`, or a skip marker that contains it."""
     if number == wanted:
         return True
     return is_run(batch.wire) and read_run(batch.wire).first <= wanted <= number
 
 
 def _definitions(db: sqlite3.Connection) -> frozenset[tuple[str | None, ...]]:
-    """Return what tables and indices there are, and the text that each was made by."""
+    """Return the tables and indices with their SQL text."""
     return frozenset(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
@@ -258,12 +262,12 @@ def _as_defined() -> frozenset[tuple[str | None, ...]]:
 
 
 def _text(raw: bytes) -> str:
-    """Return a text as it is there: a damaged one fails at its checksum, and not here."""
+    """Return a text. A damaged one fails at its checksum later."""
     return raw.decode(errors="replace")
 
 
 def _crc(name: str, number: int, *parts: bytes) -> int:
-    """Return the checksum of a row; -1, which is none's, for parts that are not bytes any more."""
+    """Return the checksum of a row. -1, which no row has, for parts that are not bytes."""
     if not all(isinstance(part, bytes) for part in parts):
         return -1
     total = zlib.crc32(f"{name}:{number}:{len(parts[0])}".encode())
@@ -273,7 +277,7 @@ def _crc(name: str, number: int, *parts: bytes) -> int:
 
 
 def _only_ours(path: Path) -> None:
-    """Make the file, readable by nobody else: the key of the lane is in it."""
+    """Create the file without access for others: it contains the private key."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:

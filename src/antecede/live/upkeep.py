@@ -115,7 +115,11 @@ class Timers:
         self._to_tell.clear()
         for lane in node.ordering.others():
             address = node.ordering.members[lane]
-            if lane in node.greeted or not address or (node.left and lane not in node.unacknowledged_members()):
+            if (
+                lane in node.greeted
+                or not address
+                or (node.left and lane not in node.unacknowledged_members())
+            ):
                 continue
             due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
             delayed = node.rejections.dial_ns(member_of(lane))
@@ -500,7 +504,9 @@ class Timers:
     def _put_out(self, now: int) -> None:
         """Put out whom nobody who is connected has heard for long enough."""
         node, after = self._node, self._node.settings.evict_after_ns
-        if node.in_minority or node.left:  # it would be said when the other half is back, or too late
+        if (
+            node.in_minority or node.left
+        ):  # it would be said when the other half is back, or too late
             return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)

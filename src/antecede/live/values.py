@@ -1,4 +1,4 @@
-"""Values that a peer is given: refused at once, and under the names that they were given by."""
+"""Checks of a peer's arguments, with errors under the names of the arguments."""
 
 from __future__ import annotations
 
@@ -14,80 +14,80 @@ from antecede.formatting import shown
 _NS: Final = 10**9
 _NEAR: Final = 0.75
 _NUMBERS: Final = {"int": False, "int | None": True}
-"""Annotations of numbers -> whether None is one of them."""
+"""Annotation of a number -> whether None is allowed."""
 
 
 def told(name: str) -> str:
-    """Return the name by which a program gives a setting: times in seconds."""
+    """Return the argument name of a setting: times in seconds."""
     return f"{name[:-3]}_s" if name.endswith("_ns") else name
 
 
 def check_fields(settings: Any, above_zero: Iterable[str]) -> None:
-    """Raise LocalError for what is no number, or no truth value, or below what it can be.
+    """Raise LocalError for values of the wrong type, and for numbers that are too small.
 
-    `settings`: a dataclass; `above_zero`: names of the numbers that 0 is not among.
+    `settings`: a dataclass; `above_zero`: names of the numbers that exclude 0.
     """
     positive = {*above_zero}
     for one in fields(settings):
         value = getattr(settings, one.name)
         if one.type == "bool" and not isinstance(value, bool):
-            raise LocalError(f"{one.name}= is True or False, not {shown(value)}")
+            raise LocalError(f"{one.name}={shown(value)} is invalid; expected True or False")
         if one.type not in _NUMBERS or (value is None and _NUMBERS[one.type]):
             continue
         if isinstance(value, bool) or not isinstance(value, int):
-            raise LocalError(f"{told(one.name)}= is a whole number, not {shown(value)}")
+            raise LocalError(f"{told(one.name)}={shown(value)} is invalid; expected a whole number")
         if value < 0 or (value == 0 and one.name in positive):
             least = "above 0" if one.name in positive else "0 or more"
             given = f"{value / _NS:g}" if one.name.endswith("_ns") else shown(value)
-            raise LocalError(f"{told(one.name)}= is {least}, not {given}")
+            raise LocalError(f"{told(one.name)}={given} is invalid; expected {least}")
 
 
 def check_seconds(name: str, value: object) -> None:
-    """Raise LocalError for what is no number of seconds."""
+    """Raise LocalError unless a value is a finite number."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     if not known or not math.isfinite(value):  # type: ignore[arg-type]
-        raise LocalError(f"{name}= is a number of seconds, not {shown(value)}")
+        raise LocalError(f"{name}={shown(value)} is invalid; expected a number of seconds")
 
 
 def check_timeout(value: object) -> None:
-    """Raise LocalError for what is no time to wait."""
+    """Raise LocalError for an invalid waiting time."""
     check_seconds("timeout_s", value)
     if value < 0:  # type: ignore[operator]
-        raise LocalError(f"timeout_s= is 0 or more, not {shown(value)}")
+        raise LocalError(f"timeout_s={shown(value)} is invalid; expected 0 or more")
 
 
 def options_of(options: object) -> dict[str, Any]:
-    """Return the options of an order. Raises LocalError for what names none."""
+    """Return the options of an order. Raises LocalError unless they are a mapping with text keys."""
     if options is None:
         return {}
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
         raise LocalError(
-            f'options= has a value for each name, as in {{"bounds": ...}}, not {shown(options)}'
+            f'options={shown(options)} is invalid; expected a mapping such as {{"bounds": ...}}'
         )
     return dict(options)
 
 
 def check_secure(name: str, tls: Any, insecure: object) -> None:
-    """Raise LocalError unless a peer of this name has its certificate, or is to go without."""
+    """Raise LocalError unless a peer has a certificate with its name, or is `insecure`."""
     if not isinstance(insecure, bool):
-        raise LocalError(f"insecure= is True or False, not {shown(insecure)}")
+        raise LocalError(f"insecure={shown(insecure)} is invalid; expected True or False")
     if tls is None and not insecure:
         raise LocalError(
-            "a peer needs tls=Tls(certificate, authority), so that nobody else gets in; "
-            "`antecede keys` makes both for a try. insecure=True goes without"
+            "a peer needs tls=Tls(certificate, authority); `antecede certs` creates both for tests. "
+            "insecure=True goes without"
         )
     if tls is None:
         return
     if insecure:
-        raise LocalError("tls= and insecure=True: it is one or the other")
+        raise LocalError("tls= and insecure=True exclude each other; give one of them")
     if not (hasattr(tls, "name") and hasattr(tls, "server")):
-        raise LocalError(f"tls= is Tls(certificate, authority), not {shown(tls)}")
+        raise LocalError(f"tls={shown(tls)} is invalid; expected Tls(certificate, authority)")
     if tls.name != name:
-        raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
+        raise LocalError(f"the certificate names {tls.name!r}, not {name!r}; give that of {name!r}")
 
 
 def no_argument(name: str, known: Iterable[str]) -> LocalError:
-    """Return what to say of an argument that a peer does not have, with what may be meant."""
+    """Return the error for an unknown argument of a peer, with a suggestion."""
     near = difflib.get_close_matches(name, sorted({told(one) for one in known}), 1, _NEAR)
     hint = f"; did you mean {near[0]}=?" if near else ""
-    return LocalError(f"a peer has no argument {name!r}{hint}")
+    return LocalError(f"unknown argument {name!r} of Peer{hint}")

@@ -1,21 +1,21 @@
-"""Frames of a link between two peers: varint length, a byte for the kind, the body.
+"""Frames of a connection between two peers: varint length, one byte for the kind, body.
 
-    HELLO    version; fingerprints of room, order and options, of the group and the list of members;
-             who speaks, where it is reached, whether it wants to be let in, its frontier
-    WELCOME  to a newcomer: the group, its invitation, who is in it, what was said lately
-    LANES    names of lanes; from here on each is spoken of by its place among all that were named
-    OWNER    a lane, and what shows whose it is (`antecede.live.seals`)
-    BATCH    lane, number, block(seal), and the bytes of the ordering group
-    HAVE     how far the sender has come in some lanes
-    WANT     lanes whose batches behind a number the sender asks for, though they are not the
-             other end's own; number 2**63: no more of them
-    GONE     lanes, and the oldest number that the sender still has
-    BUDGET   how many bytes the sender keeps for others (`antecede.live.flow`)
-    PING     the sender's clock, and members it does not hear; PONG: the same clock back, and in
-             orders by clocks what the system's clock of the sender shows
-    BYE      why the link ends
+    HELLO       version; hashes of group name, order and options, group and member list;
+                sender id, address, join request or not, frontier
+    JOIN_REPLY  to a joining member: group, invitation, members, history
+    SENDER_IDS  sender ids; later frames use their indices on this connection
+    SIGNER      sender id and proof of its owner (`antecede.live.seals`)
+    BATCH       sender, number, block(signature), bytes of the ordering group
+    ACK         newest number received of some senders
+    NAK         request to relay the batches of some senders behind a number;
+                number 2**63: cancel the request
+    TRUNCATED   senders, and the oldest number that this member still has
+    BUDGET      bytes that this member keeps for others (`antecede.live.flow`)
+    PING        clock of this member, and members that it does not hear
+    PONG        clock of the PING; in orders by clocks also the system clock
+    BYE         reason of the close
 
-What a link carries is in order and whole, or the link ends: TCP's promise, or the driver's.
+A connection delivers all bytes in order, or ends: guaranteed by TCP or by the driver.
 """
 
 from __future__ import annotations
@@ -28,48 +28,49 @@ from antecede.errors import DecodeError, LimitError, MismatchError
 from antecede.live.events import is_lane
 
 VERSION = 1
-HELLO, JOIN_REPLY, SENDER_IDS, SIGNER, BATCH, ACK, NAK, TRUNCATED, PING, PONG, BYE, BUDGET = range(12)
+HELLO, JOIN_REPLY, SENDER_IDS, SIGNER, BATCH, ACK, NAK, TRUNCATED, PING, PONG, BYE, BUDGET = range(
+    12
+)
 MAX_FRAME = 1 << 26
 MAX_FIRST = 1 << 20
-"""Bytes of a frame from somebody who has not been greeted yet."""
+"""Largest frame before HELLO, bytes."""
 MAX_CONTROL = 1 << 20
-"""Bytes of a frame that is no batch, no welcome and no list of names."""
+"""Largest frame except BATCH, JOIN_REPLY and SENDER_IDS, bytes."""
 MAX_TEXT = 1000
 MAX_LANES = 1 << 16
 NO_MORE = 1 << 63
 TAG = 8
-"""Bytes of a fingerprint."""
+"""Bytes of a hash."""
 
 
 class Hello(NamedTuple):
-    """What each end says first."""
+    """First frame of both ends."""
 
     room: bytes
     order: str
     options: bytes
-    """Fingerprints: of the room's name, and of the order's options, with what these are
-    (`antecede.live.differing`)."""
+    """Hash of the order's options, then these (`antecede.live.differing`)."""
     group: bytes
-    """Drawn when the group was founded; empty: the speaker wants to be let in."""
+    """Random tag of the group. Empty: a join request."""
     view: bytes
-    """Fingerprint of the list of members as the speaker knows it."""
+    """Hash of the sender's member list."""
     lane: str
     address: str
     owner: bytes
-    """What shows that the lane is the speaker's."""
+    """Proof that the sender id belongs to the sender."""
     frontier: Mapping[str, int]
 
 
 class JoinReply(NamedTuple):
-    """What a newcomer starts from."""
+    """State for a joining member."""
 
     group: bytes
     invitation: bytes
     frontier: Mapping[str, int]
     members: Mapping[str, str]
-    """Lane -> address."""
+    """Sender id -> address."""
     gone: Iterable[str]
-    """Lanes of those who left or were put out."""
+    """Sender ids of departed members."""
     owners: Mapping[str, bytes]
     history: bytes
 
@@ -82,10 +83,11 @@ def pack_frame(kind: int, *parts: bytes) -> bytes:
 def split_frames(
     data: bytes, at_most: int = MAX_FRAME, offset: int = 0, count: int | None = None
 ) -> tuple[list[tuple[int, int, int]], int, int]:
-    """Return (kind, start, end) of the bodies of all whole frames from an offset on, `count` of
-    them at most; the offset behind them; and the size of the data at which one more can be whole.
+    """Return the complete frames from an offset on, at most `count`.
 
-    Raises LimitError for a frame that is too long, DecodeError for one without a kind.
+    Returns (kind, start, end) of their bodies, the offset behind them, and the size of the data at
+    which one more can be complete. Raises LimitError for a frame that is too long, DecodeError for
+    an empty one.
     """
     found: list[tuple[int, int, int]] = []
     end = len(data)
@@ -102,11 +104,11 @@ def split_frames(
                 break
             shift += 7
             if shift > 28:
-                raise LimitError("a frame whose length needs more than 35 bits")
+                raise LimitError("frame length has more than 35 bits")
         if length > at_most:
-            raise LimitError(f"a frame of {length} bytes; {at_most} are the most here")
+            raise LimitError(f"frame of {length} bytes; the limit here is {at_most}")
         if not length:
-            raise DecodeError("a frame without a kind")
+            raise DecodeError("empty frame; expected a kind")
         if at + length > end:
             return found, offset, at + length
         found.append((data[at], at + 1, at + length))
@@ -122,12 +124,12 @@ def pack_hello(hello: Hello) -> bytes:
 
 
 def unpack_hello(body: bytes) -> Hello:
-    """Return what the other end says first. Raises DecodeError."""
+    """Return a HELLO. Raises DecodeError."""
     reader = Reader(body)
     version = reader.varint()
     if version != VERSION:
         raise MismatchError(
-            "kind", f"the other end speaks version {version} of the link; this is {VERSION}"
+            "kind", f"protocol version {version} differs from {VERSION} of this member"
         )
     room, order, options = reader.block(), text(reader), reader.block()
     group, view, owned = reader.block(), reader.block(), lane(reader)
@@ -138,7 +140,7 @@ def unpack_hello(body: bytes) -> Hello:
 
 
 def pack_join_reply(welcome: JoinReply) -> bytes:
-    """Return the frame by which a newcomer is let in."""
+    """Return the frame that admits a joining member."""
     return pack_frame(
         JOIN_REPLY,
         block(welcome.group),
@@ -152,7 +154,7 @@ def pack_join_reply(welcome: JoinReply) -> bytes:
 
 
 def unpack_join_reply(body: bytes) -> JoinReply:
-    """Return what a newcomer starts from. Raises DecodeError."""
+    """Return a join reply. Raises DecodeError."""
     reader = Reader(body)
     group, invitation, frontier = reader.block(), reader.block(), read_table(reader)
     members = {name: _text(data) for name, data in _read_texts(reader).items()}
@@ -161,7 +163,7 @@ def unpack_join_reply(body: bytes) -> JoinReply:
 
 
 def table(frontier: Mapping[str, int]) -> bytes:
-    """Return a frontier as bytes, lanes named in full."""
+    """Return a frontier as bytes, with sender ids in full."""
     rows = (block(name.encode()) + varint(number) for name, number in frontier.items())
     return varint(len(frontier)) + b"".join(rows)
 
@@ -172,55 +174,55 @@ def read_table(reader: Reader) -> dict[str, int]:
 
 
 def pack_rows(kind: int, rows: Iterable[tuple[int, int]]) -> bytes:
-    """Return a frame of (place of a lane, number): HAVE, WANT or GONE."""
+    """Return a frame of (index of a sender id, number): ACK, NAK or TRUNCATED."""
     return pack_frame(kind, *(varint(place) + varint(number) for place, number in rows))
 
 
 def read_rows(body: bytes, names: list[str]) -> dict[str, int]:
-    """Read what `pack_rows` wrote, by lane. Raises DecodeError."""
+    """Read the rows of `pack_rows` by sender id. Raises DecodeError."""
     reader, end = Reader(body), len(body)
     rows: dict[str, int] = {}
     while reader.offset < end:
         name = lookup_sender_id(reader.varint(), names)
         if name in rows:
-            raise DecodeError(f"{name} stands twice in a frame")
+            raise DecodeError(f"sender id {name} occurs twice in a frame")
         rows[name] = reader.varint()
     return rows
 
 
 def lookup_sender_id(place: int, names: list[str]) -> str:
-    """Return the lane at a place. Raises DecodeError for one that was not named."""
+    """Return the sender id at an index. Raises DecodeError for an unknown index."""
     if place >= len(names):
-        raise DecodeError(f"lane {place} is spoken of, and {len(names)} were named")
+        raise DecodeError(f"unknown sender index {place}; {len(names)} sender ids were announced")
     return names[place]
 
 
 def read_places(reader: Reader, names: list[str]) -> Iterator[str]:
-    """Read the lanes at the places that fill the rest of a frame. Raises DecodeError."""
+    """Read the sender ids at the indices in the rest of a frame. Raises DecodeError."""
     while reader.offset < len(reader.data):
         yield lookup_sender_id(reader.varint(), names)
 
 
 def pack_names(names: Iterable[str]) -> bytes:
-    """Return the frame that names more lanes."""
+    """Return the frame with further sender ids."""
     return pack_frame(SENDER_IDS, *(block(name.encode()) for name in names))
 
 
 def read_names(body: bytes, at_most: int = MAX_LANES) -> list[str]:
-    """Read what `pack_names` wrote. Raises DecodeError, also for more names than `at_most`."""
+    """Read the sender ids of `pack_names`. Raises DecodeError, also beyond `at_most`."""
     reader, names = Reader(body), list[str]()
     while reader.offset < len(body):
         if len(names) == at_most:
-            raise DecodeError(f"more than {MAX_LANES} lanes on a link")
+            raise DecodeError(f"more than {MAX_LANES} sender ids on a connection")
         names.append(lane(reader))
     return names
 
 
 def lane(reader: Reader) -> str:
-    """Read a lane's name. Raises DecodeError."""
+    """Read a sender id. Raises DecodeError."""
     name = text(reader)
     if not is_lane(name):
-        raise DecodeError(f"{name!r:.60} is no lane")
+        raise DecodeError(f"invalid sender id {name!r:.60}")
     return name
 
 
@@ -231,17 +233,17 @@ def text(reader: Reader) -> str:
 
 def _text(raw: bytes) -> str:
     if len(raw) > MAX_TEXT:
-        raise DecodeError(f"a text of {len(raw)} bytes; {MAX_TEXT} are the most")
+        raise DecodeError(f"text of {len(raw)} bytes; the limit is {MAX_TEXT}")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise DecodeError("a text that is not UTF-8") from error
+        raise DecodeError("text is not UTF-8") from error
 
 
 def _count(reader: Reader) -> int:
     count = reader.varint()
     if count > MAX_LANES:
-        raise DecodeError(f"{count} lanes announced; {MAX_LANES} are the most")
+        raise DecodeError(f"{count} sender ids announced; the limit is {MAX_LANES}")
     return count
 
 

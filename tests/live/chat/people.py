@@ -36,7 +36,9 @@ class People:
         self, name: str, *, page: bool = False, room: str = "design", **more: Any
     ) -> Chat:
         given = {"listen": "127.0.0.1:0", "insecure": True, "order": "reply", "history": 200}
-        peer = await self._stack.enter_async_context(Peer(name, group_name=room, **{**given, **more}))
+        peer = await self._stack.enter_async_context(
+            Peer(name, group_name=room, **{**given, **more})
+        )
         if self.chats:
             await peer.join(next(iter(self.chats.values())).peer.address)
         else:

@@ -95,7 +95,10 @@ class Chat:
             self._look_around()
             if event.change.member != self.room.me:
                 self.tell(Notice(one_line(str(event.change))))
-            elif event.change.kind is ChangeKind.LEFT and event.change.sender_id != self.peer.node.lane:
+            elif (
+                event.change.kind is ChangeKind.LEFT
+                and event.change.sender_id != self.peer.node.lane
+            ):
                 self.tell(Notice(REPLACED.format(name=name_of(self.room.me))))
         else:
             self.tell(Notice(_given_up(event)))
