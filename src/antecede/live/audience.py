@@ -1,28 +1,29 @@
-"""Which batches go over a link as a whole, and of which the other end hears the numbers alone.
+"""Topic filter: batches sent in full on a connection, and those replaced by skip markers.
 
-Source: Nakayama 2017, section 2: an event goes to who subscribes to one of its topics. Lanes stay
-prefixes: who does not subscribe gets a *run* for it, first and last number and the topics, so that
-one number a lane still says how far a member is.
+Source: Nakayama 2017, section 2: an event goes to the subscribers of one of its topics. Logs stay
+prefixes. A skip marker (`RUN`) with first and last number and all topics replaces unsubscribed
+batches. So one number for each sender still describes the progress of a member.
 
-    TOPICS    what the sender of the frame subscribes to from here on
-    RUN       lane, block(seal), and the bytes of a run (`antecede.live.heads`)
-    LACKS     a lane, first and last number of batches that were asked for, of which the sender has
-              only a run, about a topic of the other end's, and whether it knows that the lane is
-              over: that may stand behind these
-    RUNS_DO   lanes that the sender asks for behind a number, runs too where it subscribes
+    TOPICS    subscription of this member from here on
+    RUN       sender, block(signature), and a skip marker (`antecede.live.heads`)
+    LACKS     sender, first and last number of requested batches that are here only as a skip
+              marker with a topic of the other end, and whether its log has ended
+    RUNS_DO   senders requested behind a number, skip markers accepted for subscribed topics
 
 Theory of operation
 -------------------
-Each end of a link goes by what the other end said last of its subscription, on that link, and sends
-no batch before it has. That is never older than what the group's own changes have told it: who
-subscribes says so on all links before its change goes out.
 
-Only the owner of a lane makes runs of it, and seals them: else who hands a lane on could leave out
-what it likes. So who hands on what its owner made a run gives it to those to whom all of that run
-is of no interest, and says LACKS to others: these ask somebody else, a subscriber. What is here as
-a whole goes as a whole. A batch of a member that is gone, of which nobody has more than a run when
-all members are connected, is missed for good: then runs do, and the application is told
-(`GivenUp`). Runs do as well for a newcomer where the owner gave a batch up before it knew of it.
+Each end uses the last subscription that it received on the connection, and sends no batch before.
+That is never older than the subscription in the group's changes: a member announces it on all
+connections before the change is sent.
+
+Only the sender makes and signs skip markers of its log. Otherwise a relaying member could omit
+batches. A relaying member passes a skip marker to ends that subscribe to none of its topics. To
+others it sends LACKS, and these ask another member, a subscriber. Full batches are relayed in full.
+
+A batch of a departed sender may exist only in skip markers when all members are connected. It is
+lost for good. Then the skip marker is accepted, and `MessagesAbandoned` reports it. A joining
+member accepts skip markers too, for batches that the sender freed before.
 """
 
 from __future__ import annotations
@@ -42,41 +43,41 @@ if TYPE_CHECKING:
     from antecede.live.node import Node
 
 TOPICS, RUN, LACKS, RUNS_DO = range(32, 36)
-"""Kinds of frames, beside those of `antecede.live.wire`."""
+"""Frame kinds beside those of `antecede.live.wire`."""
 KINDS: Final = frozenset((RUN, LACKS, RUNS_DO))
 RUN_TOPICS: Final = 64
-"""Topics of a run at most: who hands it on must find one of its receiver's in none of them."""
+"""Topics of a skip marker, at most: few enough to be disjoint from most subscriptions."""
 MISSED_NS: Final = 2 * NS
-"""So long all who are connected must lack what one lacks before runs do."""
+"""Time that all connected members must lack a batch before skip markers are accepted."""
 MAX_SUBSCRIBED: Final = heads.MAX_TOPICS + 1
 
 
 class TopicFilter:
-    """One peer's own subscription, and what goes to whom."""
+    """Own subscription, and filter of each connection."""
 
     def __init__(self, node: Node, topics: Iterable[str]) -> None:
         self._node = node
         self.mine: tuple[str, ...] = tuple(topics)
-        """What one subscribes to, as the others are told."""
+        """Own subscription, as announced."""
         self._upto: dict[str, int] = {}
-        """Lane -> up to where runs do that others than the owner hand on, though one subscribes."""
+        """Sender -> number up to which relayed skip markers with subscribed topics are accepted."""
         self._over: dict[str, dict[str, bool]] = {}
-        """Lane -> member that lacks what was asked of it -> whether it says that the lane is over:
-        that may stand behind what one lacks."""
+        """Sender -> member that lacks its batches -> whether it reports the end of the log, which
+        may be behind these."""
         self._asked_ns: dict[str, int] = {}
-        """Lane that nobody has more of -> when that was asked last."""
+        """Sender without further batches anywhere -> time of the last request."""
         self.runs_sent = 0
-        """Batches that went as part of a run."""
+        """Batches sent as part of a skip marker."""
 
     # -- who subscribes to what --------------------------------------------------------------------
 
     def tell(self, link: Link) -> None:
-        """Say on a link what one subscribes to."""
+        """Announce the own subscription on a connection."""
         topics = heads.pack_topics((*self.mine, GROUP_TOPIC))
         link.control.append(wire.pack_frame(TOPICS, topics))
 
     def told(self, link: Link, body: bytes) -> None:
-        """The other end has said what it subscribes to. Raises DecodeError."""
+        """Take the subscription of the other end. Raises DecodeError."""
         reader = Reader(body)
         topics = heads.read_topics(reader, MAX_SUBSCRIBED)
         reader.finish()
@@ -84,7 +85,7 @@ class TopicFilter:
         link.reader.told_lacking.clear()
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
-        """Subscribe to these from now on, and to no others; all links are told."""
+        """Replace the subscription and announce it on all connections."""
         self.mine = topics
         for link in self._node.links.values():
             if not link.closing:
@@ -101,7 +102,7 @@ class TopicFilter:
         budget: int,
         parts: list[bytes],
     ) -> int:
-        """Add frames of one lane, from batches behind the link's cursor; returns their bytes."""
+        """Add frames of one sender behind the connection's cursor; return their bytes."""
         subscribed, own = link.reader.topics, name == self._node.lane
         if subscribed is None:
             return 0
@@ -110,7 +111,7 @@ class TopicFilter:
         for number, batch in found:
             if number > upto or size >= budget:
                 break
-            if number <= link.cursors[name]:  # of a run that went as one
+            if number <= link.cursors[name]:  # part of a skip marker sent before
                 continue
             if heads.is_run(batch.wire):
                 one = heads.read_run(batch.wire)
@@ -141,7 +142,7 @@ class TopicFilter:
     def _may_have(
         self, link: Link, name: str, number: int, subscribed: frozenset[str], run: SkipRange
     ) -> bool:
-        """Whether a run does for the other end; where not, it is told so, once."""
+        """Return whether the other end accepts a skip marker. Otherwise send LACKS, once."""
         if subscribed.isdisjoint(run.topics) or name in link.reader.runs_do:
             return True
         if link.reader.told_lacking.get(name) != number:
@@ -163,7 +164,7 @@ class TopicFilter:
     # -- what comes --------------------------------------------------------------------------------
 
     def frame(self, link: Link, kind: int, body: bytes) -> None:
-        """Take in a frame of one of `KINDS`. Raises DecodeError and other RemoteErrors."""
+        """Handle a frame of one of `KINDS`. Raises a RemoteError."""
         if kind == RUN:
             self._run(link, body)
             return
@@ -182,7 +183,7 @@ class TopicFilter:
     def _run(self, link: Link, body: bytes) -> None:
         node = self._node
         if not link.member:
-            raise DecodeError("a run of batches before the two ends know each other")
+            raise DecodeError("skip marker before HELLO of both ends")
         reader = Reader(body)
         name, seal = wire.lookup_sender_id(reader.varint(), link.names), reader.block()
         raw = reader.rest()
@@ -202,12 +203,14 @@ class TopicFilter:
                 node.timers.ask_another(link, name)
         if ordering.take_run(name, last, SignedBatch(seal, raw)):
             node.news = True
-            if missed:  # that it is gone stands behind this
+            if missed:  # the end of its log is behind this
                 ordering.miss(name, last - before)
 
     def _said_over(self) -> set[str]:
-        """Return the lanes that are over, as half of those say who are connected, and none denies
-        who has more of them: one who lies takes nothing away.
+        """Return the senders whose logs have ended.
+
+        At least half of the connected members report it, and none with more batches denies it. So a
+        faulty member cannot suppress batches.
         """
         greeted, lanes = self._node.greeted, self._node.active.lanes
         found = set()
@@ -223,7 +226,7 @@ class TopicFilter:
         return found
 
     def skips(self, link: Link, name: str, number: int) -> bool:
-        """Whether a batch is left out, since a run before it was not taken whole: it is asked for
+        """Return whether to ignore a batch behind a partly accepted skip marker; it is requested
         again.
         """
         if name in link.reader.skips:
@@ -235,11 +238,11 @@ class TopicFilter:
     # -- what nobody has ---------------------------------------------------------------------------
 
     def settle(self, behind: dict[str, tuple[int, int]], now: int) -> None:
-        """Ask for runs where nobody who is connected has more of a batch.
+        """Request skip markers for batches that no connected member has in full.
 
-        `behind`: lane -> (its newest here, since when others have more). That is so of members that
-        are gone, once all others are connected, for a while; and of what a member gave up since all
-        had it whom it knew of: as a newcomer one is not owed that.
+        `behind`: sender -> (its newest number here, start of the lag). This concerns departed
+        senders, once all other members are connected for a while. It also concerns batches that a
+        sender freed before it knew of this joining member.
         """
         node = self._node
         self._over = {lane: by for lane, by in self._over.items() if lane in behind}
@@ -253,7 +256,7 @@ class TopicFilter:
             else:
                 hopeless = lane in gone and now - since >= MISSED_NS and not alone
                 if lane not in gone and now - self._asked_ns.setdefault(lane, since) >= MISSED_NS:
-                    self._asked_ns[lane] = now  # they may have learnt meanwhile that it is over
+                    self._asked_ns[lane] = now  # they may know the end of the log by now
                     for link in node.greeted.values():
                         link.reader.lacks.pop(lane, None)
             if not hopeless:
@@ -273,11 +276,11 @@ class TopicFilter:
                 upto = min(upto, owner.given_up[lane] - 1)
             self._upto[lane] = upto
             able[0].control.append(wire.pack_rows(RUNS_DO, [(node.place(lane), newest)]))
-            able[0].reader.lacks.pop(lane)  # not again at once
+            able[0].reader.lacks.pop(lane)  # not repeated at once
 
 
 class _OpenSkip:
-    """A run that grows."""
+    """Skip marker under construction."""
 
     __slots__ = ("first", "last", "topics")
 
@@ -286,13 +289,13 @@ class _OpenSkip:
         self.topics: set[str] = set()
 
     def takes(self, topics: Iterable[str]) -> bool:
-        """Whether there is room for a batch about these topics."""
+        """Return whether a batch with these topics fits."""
         if not self.topics:
             return True
         fits = len(self.topics.union(topics)) <= RUN_TOPICS
         return fits and self.last - self.first + 1 < heads.MAX_RUN
 
     def add(self, number: int, topics: Iterable[str]) -> None:
-        """Let it go on with one more batch."""
+        """Extend the marker by one batch."""
         self.first, self.last = self.first or number, number
         self.topics.update(topics)

@@ -1,13 +1,13 @@
-"""What a batch carries: what the application said, and who came or went.
+"""Content of a batch: messages of the application, and group changes.
 
-    varint      number of the first of the application's messages in the batch, from 1 in its lane
-    varint      how many there are
+    varint      number of the first message in the sender log, from 1
+    varint      number of messages
     varint ...  their lengths
-    bytes       the messages, one after the other
-    the rest    changes of the group: a byte for the kind, block(lane), block(detail)
+    bytes       the messages
+    the rest    group changes: one byte for the kind, block(sender id), block(detail)
 
-A batch is one message of the ordering protocol. All that is in it was said with nothing delivered
-in between, so it has the same causes.
+A batch is one message of the ordering protocol. The sender took no deliveries between its messages,
+so they have the same causes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AT_A_TIME = 16
 
 
 class Batch(NamedTuple):
-    """The application's messages, numbered from `first`, and changes of the group."""
+    """Messages, numbered from `first`, and group changes."""
 
     first: int
     said: list[bytes]
@@ -49,36 +49,36 @@ def pack(batch: Batch) -> bytes:
 
 
 def unpack(data: bytes) -> Batch:
-    """Return the batch that `pack` wrote. Raises DecodeError."""
+    """Return the batch of `pack`. Raises DecodeError."""
     reader = Reader(data)
     first, count = reader.varint(), reader.varint()
     if not 1 <= first <= MAX_FIRST:
-        raise DecodeError(f"messages are numbered from 1 to {MAX_FIRST}")
+        raise DecodeError(f"invalid message number {first}; expected 1 to {MAX_FIRST}")
     if count > len(data):
         raise DecodeError(f"{count} messages announced in a batch of {len(data)} bytes")
     lengths = _lengths(reader, count)
     start = reader.offset
     reader.offset += sum(lengths)
     if reader.offset > len(data):
-        raise DecodeError("the messages of a batch are cut short")
+        raise DecodeError("truncated messages in a batch")
     said = _cut(data[start : reader.offset], lengths)
     changes: list[Change] = []
     while reader.offset < len(data):
         changes.append(_change(reader))
         if len(changes) > MAX_CHANGES:
-            raise DecodeError(f"more than {MAX_CHANGES} changes of the group in a batch")
+            raise DecodeError(f"more than {MAX_CHANGES} group changes in a batch")
     return Batch(first, said, changes)
 
 
 def _cut(data: bytes, lengths: Sequence[int]) -> list[bytes]:
-    """Cut bytes into pieces of these lengths."""
+    """Split bytes into parts of the given lengths."""
     if len(lengths) > 1 and lengths[0] and lengths.count(lengths[0]) == len(lengths):
         return _cut_evenly(data, lengths[0])
     return [data[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
 
 
 def _cut_evenly(data: bytes, length: int) -> list[bytes]:
-    """Cut bytes into pieces of one length: so many at a time, in half the time of one at a time."""
+    """Split bytes into parts of one length, several at a time, which takes half the time."""
     piece = f"{length}s"
     whole = len(data) - len(data) % (AT_A_TIME * length)
     said = list(chain.from_iterable(struct.iter_unpack(AT_A_TIME * piece, data[:whole])))
@@ -88,7 +88,7 @@ def _cut_evenly(data: bytes, length: int) -> list[bytes]:
 
 def _lengths(reader: Reader, count: int) -> Sequence[int]:
     short = reader.data[reader.offset : reader.offset + count]
-    if len(short) == count and (not count or max(short) < 0x80):  # as mostly: a byte each
+    if len(short) == count and (not count or max(short) < 0x80):  # the usual case: one byte each
         reader.offset += count
         return short
     return [reader.varint() for _ in range(count)]
@@ -97,15 +97,15 @@ def _lengths(reader: Reader, count: int) -> Sequence[int]:
 def _change(reader: Reader) -> Change:
     kind = reader.take(1)[0]
     if kind > ChangeKind.SUBSCRIBED:
-        raise DecodeError(f"a change of the group of an unknown kind, {kind}")
+        raise DecodeError(f"unknown kind {kind} of a group change")
     lane, detail = reader.block(), reader.block()
     subscribed = kind == ChangeKind.SUBSCRIBED
     if len(detail) > (MAX_SUBSCRIBED_BYTES if subscribed else MAX_DETAIL_BYTES):
-        raise DecodeError(f"{len(detail)} bytes beside a change of the group")
+        raise DecodeError(f"group change with {len(detail)} bytes of detail")
     try:
         change = Change(ChangeKind(kind), lane.decode(), detail.decode())
     except UnicodeDecodeError as error:
-        raise DecodeError("a change of the group that is not UTF-8") from error
+        raise DecodeError("group change is not UTF-8") from error
     if not is_lane(change.sender_id):
         raise DecodeError(f"a change of the group about {change.sender_id!r:.40}, which is no lane")
     return change

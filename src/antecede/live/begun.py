@@ -1,4 +1,4 @@
-"""That a peer is entered once, and used in the event loop in which that was."""
+"""Guard: a peer is entered once and used only in that event loop."""
 
 from __future__ import annotations
 
@@ -8,37 +8,35 @@ from antecede.errors import LocalError
 
 
 class LoopGuard:
-    """Of the peer of this name: in which loop it runs."""
+    """Guard of the peer with a name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.loop: asyncio.AbstractEventLoop | None = None
-        """None: it has not begun."""
+        """Loop of the peer. None: not entered."""
 
     def begin(self) -> None:
-        """Begin in the running loop. Raises LocalError the second time: a second entering would
-        leave what the first one listens at to nobody.
+        """Bind to the running loop. Raises LocalError the second time, which would leak the
+        listener.
         """
         if self.loop is not None:
-            raise LocalError(
-                f"{self._name} has begun already, and a peer begins once: make another Peer"
-            )
+            raise LocalError(f"{self._name} was entered already; create another Peer")
         self.loop = asyncio.get_running_loop()
 
     def failed(self) -> None:
-        """Nothing came of it: it may begin again."""
+        """Unbind after a failed start."""
         self.loop = None
 
     def check(self) -> None:
-        """Raise LocalError before it has begun, and in another loop than its own."""
+        """Raise LocalError before the start and in other loops."""
         if self.loop is None:
-            raise LocalError("a peer begins with `async with Peer(...) as peer`")
+            raise LocalError("the peer is not entered; use `async with Peer(...) as peer`")
         try:
             here = asyncio.get_running_loop() is self.loop
         except RuntimeError:
             here = False
         if not here:
             raise LocalError(
-                f"{self._name} began in another event loop, and a peer is for one: use it within "
-                "the asyncio.run() in which it was entered"
+                f"{self._name} was entered in another event loop; use it within the asyncio.run() "
+                "in which it was entered"
             )

@@ -1,8 +1,8 @@
-"""What others say that would end this member's life in the group, and who says it.
+"""Eviction votes: reports of other members that this incarnation must end.
 
-One of them may lie, so no single word is enough, unless there is but one other: more than half of
-the others, by the names in their certificates, have to say the same; or for a while more say it
-than there are others with whom this member goes on talking, as when the rest is gone.
+A single report may be false, unless there is only one other member. More than half of the others,
+by the names in their certificates, must report the same. A lasting report also counts from fewer,
+if they outnumber the other members that stay connected.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from typing import Final
 from antecede.live.events import member_of
 from antecede.live.settings import NS
 
-PUT_OUT: Final = "put out of the group"
-"""How the last word to somebody begins for whom there is no way back in that life."""
+PUT_OUT: Final = "evicted from the group"
+"""Prefix of the BYE to a departed incarnation."""
 OLD_COPY: Final = "the store is an old copy"
-BEGIN_ANEW: Final = "Begin anew, with an empty one"
+BEGIN_ANEW: Final = "Start with an empty store"
 WHILE_NS: Final = 4 * NS
-"""So long fewer than half of the others must have said it."""
+"""Time for which fewer than half of the others must report it."""
 
 
 def another_life(name: str) -> str:
-    """Return in words that somebody begins anew under this name, and its former life is over."""
-    return f"another life of {name} has begun"
+    """Return the text on a later incarnation of a member."""
+    return f"another incarnation of {name} has started"
 
 
 class EvictionVotes:
-    """Who says what against the member of this name."""
+    """Votes against the member with a name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._by: dict[str, dict[str, str]] = {}
-        """What is said -> name of who says it -> in which words."""
+        """Claim -> reporting member -> text."""
         self._since: dict[str, int] = {}
-        """What is said -> since when more say it than there are others to talk with."""
+        """Claim -> time since which its reporters outnumber the other connected members."""
 
     def bring(self, what: str, by: str, words: str) -> None:
-        """Note that somebody says it."""
+        """Record a vote."""
         self._by.setdefault(what, {})[by] = words
 
     def verdict(self, members: Iterable[str], talking: Iterable[str], now: int) -> str:
-        """Return in which words enough of the others say it; empty: they do not.
+        """Return the text of a claim with enough votes. Empty: none.
 
-        `members`: lanes of those in the group; who is none, by name, counts for nothing.
-        `talking`: lanes of those who are connected.
+        `members`: sender ids of the group; only their names count. `talking`: sender ids of
+        connected members.
         """
         others = {member_of(lane) for lane in members} - {self._name}
         for what, said in self._by.items():

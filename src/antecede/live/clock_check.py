@@ -1,11 +1,11 @@
-"""Comparison of a member's system clock with the clocks of the other members.
+"""Comparison of the own system clock with the clocks of other members.
 
-A batch that is stamped far ahead blocks its sender: in orders by physical time the others take
-neither it nor anything after it before their clocks have come there. So a member does not follow
-its system clock when that jumps ahead by more than `FAR_NS`. Each answer to a heartbeat (PONG) says
-what the clock of the other member shows. If most of those that are connected agree with the system
-clock, the member follows it: its machine slept, or was set right. If most do not, it goes on from
-its last reading. Without answers it waits for `WAIT_NS` and then follows its system clock.
+In orders by physical time, members hold a batch until their clocks reach its timestamp, and all
+later batches of its sender too. So a member does not follow its system clock over a jump of more
+than `FAR_NS`. Each PONG contains the clock of another member. If most connected members agree with
+the system clock, the member follows it: its machine was suspended, or the clock was corrected. If
+most disagree, it continues from its last reading. Without answers it waits for `WAIT_NS` and then
+follows its system clock.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 from antecede.live.settings import NS
 
 FAR_NS: Final = 60 * NS
-"""A difference between clocks that nothing but a wrong one explains; a minute, as `max_ahead_s`."""
+"""Difference that proves a wrong clock: a minute, as `max_ahead_s`."""
 WAIT_NS: Final = 10 * NS
-"""Longest wait for the clocks of others before a member follows its own."""
+"""Longest wait for other clocks before a member follows its own."""
 
 
 class ClockCheck:
@@ -27,29 +27,28 @@ class ClockCheck:
         self.is_pending = False
         """True if the system clock jumped ahead and the others have not been asked yet."""
         self.is_contradicted = False
-        """True if the system clock jumped ahead and most of the others disagree with it."""
+        """True if the system clock jumped ahead and most other clocks disagree with it."""
         self._since: int | None = None
         self._offsets: dict[str, int] = {}
-        """Lane of another member -> what its clock shows, less the own time that never goes back.
-        """
+        """Member -> its clock minus the own monotonic clock."""
         self._middle: int | None = None
-        """Of these: more than half are not above it."""
+        """Median of these."""
 
     def hear(self, lane: str, clock_ns: int, now: int) -> None:
-        """Note what the clock of another member shows now."""
+        """Take the clock of another member."""
         self._offsets[lane] = clock_ns - now
         self._middle = sorted(self._offsets.values())[len(self._offsets) // 2]
 
     def forget(self, lane: str) -> None:
-        """Count the clock of a member no more: it is not connected."""
+        """Forget the clock of a disconnected member."""
         self._offsets.pop(lane, None)
         known = sorted(self._offsets.values())
         self._middle = known[len(known) // 2] if known else None
 
     def follows(self, clock_ns: int, reading: int, now: int, *, alone: bool) -> bool:
-        """Return whether the order goes by the system clock; `reading`: what it would be else.
+        """Return whether the order follows the system clock; `reading`: its reading otherwise.
 
-        `alone`: no other member is in the group.
+        `alone`: the group has no other member.
         """
         self.is_pending = self.is_contradicted = False
         if alone or clock_ns - reading <= FAR_NS:
@@ -65,7 +64,7 @@ class ClockCheck:
         return not (self.is_contradicted or self.is_pending)
 
     def ahead_of_others(self, reading: int, now: int) -> int:
-        """Return by how much the reading is ahead of most others' clocks; 0: it is not far."""
+        """Return the lead of the reading over most other clocks, if large; else 0."""
         ahead = 0 if self._middle is None else reading - self._middle - now
         return ahead if ahead > FAR_NS else 0
 

@@ -1,8 +1,8 @@
-"""What a peer's log says: who came and went, which links stand, what was refused, who lags.
+"""Event log of a peer: membership, connections, rejections, lagging members.
 
-Nothing is said a message. It is looked at now and then, so what came and went in between is
-not told, but in the counts. The fields of each entry go with the record (`extra=`), as
-`antecede_...`, and the event has one of the names of `EVENTS`.
+Messages are not logged. The status is sampled, so short changes appear only in counts. The fields
+of an entry are attributes of the log record (`extra=`), named `antecede_...`. The event is one of
+`EVENTS`.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from antecede.live.status import LAGGING, members_of
 
 EVENTS: Final = {
     "joined": logging.INFO,
-    "gone": logging.INFO,
+    "departed": logging.INFO,
     "connected": logging.INFO,
     "disconnected": logging.INFO,
     "unheard": logging.WARNING,
-    "refused": logging.WARNING,
     "rejected": logging.WARNING,
+    "rejected_by": logging.WARNING,
     "lagging": logging.WARNING,
     "caught_up": logging.INFO,
-    "given_up": logging.ERROR,
+    "abandoned": logging.ERROR,
     "lost": logging.ERROR,
-    "stopped": logging.ERROR,
-    "going_on": logging.INFO,
-    "out": logging.ERROR,
-    "clock": logging.WARNING,
+    "in_minority": logging.ERROR,
+    "in_majority": logging.INFO,
+    "evicted": logging.ERROR,
+    "bound_violation": logging.WARNING,
     "store_failed": logging.ERROR,
     "trace_failed": logging.ERROR,
     "certificate": logging.WARNING,
 }
-"""Every event, and how grave it is."""
+"""Log level of each event."""
 AGAIN_NS: Final = 300 * NS
-"""Time until the same words about a refusal are logged again."""
+"""Time before a repeated rejection is logged again."""
 MOST_WORDS: Final = 256
-"""Different words about refusals that are remembered."""
+"""Different texts of rejections that are kept."""
 LAGGING_NS: Final = NS
-"""So often it is looked who lags."""
+"""Interval of samples of lagging members."""
 
 
 class LogEntry(NamedTuple):
-    """One line."""
+    """Entry of the log."""
 
     event: str
     text: str
@@ -55,26 +55,26 @@ class LogEntry(NamedTuple):
 
     @property
     def level(self) -> int:
-        """Of `logging`."""
+        """Level of `logging`."""
         return EVENTS[self.event]
 
 
 class StatusLogger:
-    """Compares what is with what was."""
+    """Comparison of the status with the previous sample."""
 
     def __init__(self) -> None:
         self._members: frozenset[str] = frozenset()
         self._connected: frozenset[str] = frozenset()
         self._heard_ns: dict[str, int] = {}
-        """Lane of a member -> when something came from it last."""
+        """Sender id of a member -> time of its last bytes."""
         self._met: set[str] = set()
-        """Lanes that were connected before."""
+        """Members that were connected before."""
         self._unheard: set[str] = set()
-        """Those of whom it was said that they are not heard."""
+        """Members reported as unheard."""
         self._lagging: frozenset[str] = frozenset()
         self._refused: Counter[str] = Counter()
         self._logged_ns: dict[str, int] = {}
-        """Words about a refusal -> when they were logged last."""
+        """Text of a rejection -> time of its last entry."""
         self._rejected: dict[str, str] = {}
         self._given_up = 0
         self._stopped = False
@@ -82,7 +82,7 @@ class StatusLogger:
         self._lagged_ns: int | None = None
 
     def look(self, node: Node, now: int) -> Iterator[LogEntry]:
-        """Yield what there is to say at a moment (ns)."""
+        """Yield the entries of a sample at `now` (ns)."""
         yield from self._coming_and_going(node)
         yield from self._links(node)
         yield from self._silent(node, now)
@@ -106,7 +106,7 @@ class StatusLogger:
             )
         for lane in sorted(self._members - members):
             name = member_of(lane)
-            yield LogEntry("gone", f"{name} is out of the group", {"member": name})
+            yield LogEntry("departed", f"{name} has left the group", {"member": name})
         self._members = members
 
     def _links(self, node: Node) -> Iterator[LogEntry]:
@@ -115,16 +115,17 @@ class StatusLogger:
             name = member_of(lane)
             again = "again " if lane in self._met else ""
             self._met.add(lane)
-            yield LogEntry("connected", f"connected {again}with {name}", {"member": name})
+            yield LogEntry("connected", f"connected {again}to {name}", {"member": name})
         for lane in sorted(self._connected - connected):
             name = member_of(lane)
             if lane in self._members:
-                yield LogEntry("disconnected", f"not connected with {name}", {"member": name})
+                yield LogEntry("disconnected", f"disconnected from {name}", {"member": name})
         self._connected = connected
 
     def _silent(self, node: Node, now: int) -> Iterator[LogEntry]:
-        """Say who is not connected and was not heard for longer than silence is allowed to last:
-        one that ends, to come back later, is away, which may be as it should.
+        """Report disconnected members that were not heard for longer than the failure timeout.
+
+        A member that closed and will return is away too, which may be intended.
         """
         self._heard_ns.update({lane: link.heard_ns for lane, link in node.greeted.items()})
         for lane in self._heard_ns.keys() - self._members - self._connected:
@@ -136,10 +137,10 @@ class StatusLogger:
                 self._unheard.add(lane)
                 name, seconds = member_of(lane), silent / NS
                 fields = {"member": name, "seconds": round(seconds, 1)}
-                yield LogEntry("unheard", f"{name} was not heard for {seconds:.1f} s", fields)
+                yield LogEntry("unheard", f"{name} is silent for {seconds:.1f} s", fields)
 
     def _refusals(self, node: Node, now: int) -> Iterator[LogEntry]:
-        """Log refusals; of those with the words of an earlier one the number, each five minutes."""
+        """Log rejections. A repeated text appears with its number every five minutes."""
         if node.rejected == self._refused:
             return
         words, before = node.last_rejection, self._logged_ns
@@ -152,54 +153,54 @@ class StatusLogger:
         for kind, count in sorted((node.rejected - self._refused).items()):
             times = "once" if count == 1 else f"{count} times"
             last = "" if count == 1 else "last: "
-            text = f"refused {times} ({kind}), {last}{node.last_rejection or 'why was not said'}"
+            text = f"rejected {times} ({kind}), {last}{node.last_rejection or 'unknown reason'}"
             fields = {"reason": kind, "count": count, "last": node.last_rejection}
-            yield LogEntry("refused", text, fields)
+            yield LogEntry("rejected", text, fields)
         self._refused = node.rejected.copy()
 
     def _rejections(self, node: Node) -> Iterator[LogEntry]:
         for name, why in sorted(node.rejections.by.items()):
             if self._rejected.get(name) != why and not node.last_rejection.endswith(why):
                 fields = {"member": name, "reason": why}
-                yield LogEntry("rejected", f"{name} rejects this member: {why}", fields)
+                yield LogEntry("rejected_by", f"{name} rejects this member: {why}", fields)
         self._rejected = dict(node.rejections.by)
 
     def _laggards(self, node: Node, now: int) -> Iterator[LogEntry]:
         ordering = node.ordering
         spilled = ordering is not None and ordering.lanes.spilled_bytes > 0
-        members = members_of(node, now) if spilled else ()  # who is asked in vain is many
+        members = members_of(node, now) if spilled else ()  # the list of members costs more
         lagging = {one.sender_id: one for one in members if one.state == LAGGING}
         for lane in sorted(lagging.keys() - self._lagging):
             one = lagging[lane]
-            text = f"{one.name} lags: {one.lag} batches, the next of them in the store alone"
-            yield LogEntry("lagging", text, {"member": one.name, "lacks": one.lag})
+            text = f"{one.name} lags by {one.lag} batches, the next only in the store"
+            yield LogEntry("lagging", text, {"member": one.name, "lag": one.lag})
         for lane in sorted(self._lagging - lagging.keys()):
             name = member_of(lane)
-            yield LogEntry("caught_up", f"{name} does not lag any more", {"member": name})
+            yield LogEntry("caught_up", f"{name} has caught up", {"member": name})
         self._lagging = frozenset(lagging)
 
     def _condition(self, node: Node) -> Iterator[LogEntry]:
         ordering = node.ordering
         if ordering is not None and ordering.given_up > self._given_up:
             count = ordering.given_up - self._given_up
-            text = f"{count} batches given up: what they depend on died with its sender"
-            yield LogEntry("given_up", text, {"count": count})
+            text = f"{count} batches abandoned: their causes are lost with departed senders"
+            yield LogEntry("abandoned", text, {"count": count})
             self._given_up = ordering.given_up
         if node.in_minority != self._stopped:
             self._stopped = node.in_minority
             if node.in_minority:
-                yield LogEntry("stopped", "no majority of the group is heard: nothing is sent", {})
+                yield LogEntry("in_minority", "in a minority part: sends nothing", {})
             else:
-                yield LogEntry("going_on", "a majority of the group is heard again", {})
+                yield LogEntry("in_majority", "in a majority part again", {})
         if node.out and not self._out:
             self._out = True
-            yield LogEntry("out", f"out of the group: {node.out}", {"reason": node.out})
+            yield LogEntry("evicted", f"left the group for good: {node.out}", {"reason": node.out})
 
 
 def write(log: logging.Logger, peer: str, room: str, entry: LogEntry) -> None:
-    """Write an entry to a log: words of others without control characters."""
+    """Write an entry to a log. Texts of other members lose control characters."""
     if log.isEnabledFor(entry.level):
         text = "".join(c if c.isprintable() else "?" for c in entry.text)
-        fields = {"event": entry.event, "peer": peer, "room": room, **entry.fields}
+        fields = {"event": entry.event, "peer": peer, "group_name": room, **entry.fields}
         extra = {f"antecede_{name}": value for name, value in fields.items()}
         log.log(entry.level, "%s: %s", peer, text, extra=extra)

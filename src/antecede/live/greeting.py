@@ -1,4 +1,4 @@
-"""How two ends of a link come to know each other, and how a newcomer is let in."""
+"""Handshake of two ends of a connection, and admission of joining members."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from antecede.live.node import Node
 
 OF_ONE_NAME = 4
-"""Links at most of lives of one member: it has one at a time, and the oldest of more is over."""
+"""Connections to incarnations of one member, at most; beyond, the oldest is closed."""
 CROSSING_NS = 2 * NS
-"""Two links between the same members within so long were dialed at once from both ends."""
+"""Age difference of two connections that both ends dialed at once."""
 HISTORY_BYTES = 16 << 20
-"""Of what was said lately in a welcome: with more, a newcomer could refuse the frame."""
-NOT_YET = "in no group yet"
-"""How the word begins to whom wants to be let in too early."""
+"""History in a join reply, bytes. A joining member could reject a larger frame."""
+NOT_YET = "not in a group yet"
+"""Prefix of the BYE to a joining member that dials too early."""
 
 
 class Handshake:
-    """Who may speak on a link, and from where on."""
+    """Handshakes of a peer."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._waiting: dict[int, str] = {}
-        """Link -> lane of a newcomer whose welcome covers what the store does not have yet."""
+        """Connection -> joining member whose join reply covers batches that the store lacks yet."""
 
     def begin(self, ordering: Ordering) -> None:
-        """Be in a group from now on."""
+        """Enter a group."""
         ordering.keep_rows = self._node.durable
         if self._node.clock_monitor is not None and self._node.clock_monitor.reading is not None:
             ordering.clock.accuracy_ns = self._node.clock_monitor.accuracy_ns
@@ -48,7 +48,7 @@ class Handshake:
         self._node.refusal = ""
 
     def hello(self) -> Hello:
-        """Return what one says first on a link."""
+        """Return the HELLO of this member."""
         node = self._node
         room, options = node.settings.tags()[0], differing.pack(node.settings)
         members = sorted(node.ordering.members) if node.ordering is not None else ()
@@ -58,7 +58,7 @@ class Handshake:
         )
 
     def greeted(self, link: Link, hello: Hello, now: int) -> None:
-        """The other end has said who it is. Raises MismatchError when it cannot stay."""
+        """Handle a HELLO. Raises MismatchError for a member that cannot stay."""
         node = self._node
         if node.out:
             node.end(link, "out of the group")
@@ -69,24 +69,25 @@ class Handshake:
         node.learn_owner(hello.lane, hello.owner)
         if hello.group and node.group_tag and hello.group != node.group_tag:
             raise MismatchError(
-                "group", "two groups of one room, founded apart: one of them has to join the other"
+                "group",
+                "two groups of one name, bootstrapped separately: restart one of them and join",
             )
         if node.ordering is not None and hello.lane in node.ordering.gone:
-            if link.name == node.name:  # one's own former life, which one has called to tell it
+            if link.name == node.name:  # the earlier incarnation of this member, dialed to be told
                 node.end(link, node.why_out(hello.lane))
                 return
             raise MismatchError("members", node.why_out(hello.lane))
-        # Before a link is compared with others of the same member: one of these may be the call by
-        # which that member, or this one, is to be let in.
+        # Before the comparison with other connections of the member: one of them may be the dial
+        # that admits one of the two.
         if node.ordering is None and not (link.dialed and hello.group):
-            unasked = f"{hello.lane} was not asked to let {node.name} in"
-            words = f"{NOT_YET}: {unasked if hello.group else 'found one there first'}"
+            unasked = f"{hello.lane} was not asked to admit {node.name}"
+            words = f"{NOT_YET}: {unasked if hello.group else 'bootstrap one there first'}"
             node.end(link, words)
             if link.dialed:
                 node.refusal = words
             return
         if link.dialed and node.ordering is not None and not hello.group:
-            node.end(link, f"{NOT_YET}: {hello.lane} has not asked to be let in")
+            node.end(link, f"{NOT_YET}: {hello.lane} has not requested to join")
             return
         if not self._is_the_one(link, hello.lane):
             return
@@ -102,11 +103,11 @@ class Handshake:
     def _check(self, link: Link, hello: Hello) -> None:
         node = self._node
         if link.lane:
-            raise DecodeError("a second greeting on one link")
+            raise DecodeError("second HELLO on a connection")
         if link.name and member_of(hello.lane) != link.name:
-            raise MismatchError("sender", f"{link.name} speaks as {hello.lane}")
+            raise MismatchError("sender", f"{link.name} uses the sender id {hello.lane}")
         if hello.lane == node.lane:
-            raise MismatchError("members", f"{hello.lane} calls itself")
+            raise MismatchError("members", f"{hello.lane} dialed itself")
         settings, member = node.settings, member_of(hello.lane)
         of_another = f"{member} is of another group: "
         if hello.room != settings.tags()[0]:
@@ -119,32 +120,32 @@ class Handshake:
             raise MismatchError("options", of_another + what)
 
     def _is_the_one(self, link: Link, lane: str) -> bool:
-        """Of two links between the same members, keep the newer; of two at once, one both agree on.
+        """Return whether a new connection replaces the present one.
 
-        That is the one that the member with the greater name dialed.
+        The newer of two stays. Of two dialed at once, the one that the greater name dialed stays.
         """
         node, other = self._node, self._node.greeted.get(lane)
         if other is None:
             return True
         at_once = link.up_ns - other.up_ns < CROSSING_NS and link.dialed != other.dialed
         if at_once and link.dialed != (node.lane > lane):
-            node.end(link, "another link was made at once")
+            node.end(link, "duplicate connection")
             return False
-        node.end(other, "another link took its place")
+        node.end(other, "replaced by another connection")
         return True
 
     def _end_former(self, lane: str) -> None:
-        """A member has one life at a time: of more links than can be, the oldest is over."""
+        """Close the oldest connection of a member with more than it can have."""
         node = self._node
         same = [one for one in node.greeted.values() if member_of(one.lane) == member_of(lane)]
         if len(same) >= OF_ONE_NAME:
-            node.end(min(same, key=lambda one: one.number), "a newer life of it is here")
+            node.end(min(same, key=lambda one: one.number), "replaced by a newer incarnation")
 
     def _meet(self, link: Link, hello: Hello) -> None:
-        """Two members: each is told what the other has, and sends what it lacks."""
+        """Resume with a member: exchange frontiers and send what each lacks."""
         node = self._node
         ordering = node.active
-        # What it says now counts, and not what it was told to start from, by more than one perhaps.
+        # The HELLO counts, not the start it was given, which may be higher by more than one.
         ordering.lanes.met(hello.lane, hello.frontier)
         had = hello.frontier.get(node.lane, 0)
         self._resume(link, had)
@@ -154,14 +155,14 @@ class Handshake:
         link.control.append(wire.pack_rows(wire.ACK, rows))
 
     def _resume(self, link: Link, had: int) -> None:
-        """Send of one's own lane what the other end lacks. Raises when that cannot be."""
+        """Resume the own log where the other end lacks it. Raises MismatchError."""
         node = self._node
         lane = node.active.lanes.by_name[node.lane]
         if had > node.outbound.written_upto:
-            why = f"{link.name} has {had} batches of {node.lane}, and here are {lane.newest}"
+            why = f"{link.name} has {had} batches of {node.lane}, more than the {lane.newest} here"
             if had <= lane.newest:
-                why += f", {lane.newest - node.outbound.written_upto} of which were sent to nobody"
-            # It may hand them on, which shows that it is so; or more of the others say so.
+                why += f", {lane.newest - node.outbound.written_upto} of which were never sent"
+            # It may relay them, as a proof, or more members report the same.
             row = node.place(node.lane), min(had - 1, lane.newest)
             link.control.append(wire.pack_rows(wire.NAK, [row]))
             node.charge(link, OLD_COPY, f"{OLD_COPY}: {why}. {BEGIN_ANEW}")
@@ -171,14 +172,14 @@ class Handshake:
         link.cursors = {node.lane: had} if had <= lane.newest else {}
 
     def _let_in(self, link: Link, hello: Hello) -> None:
-        """As sponsor: give a newcomer what it starts from, and keep what it will need."""
+        """Admit a joining member as its sponsor, and keep what it will need."""
         node = self._node
         ordering = node.active
         if node.left or node.lane not in ordering.members:
-            node.end(link, f"{NOT_YET}: {node.name} is leaving, join elsewhere")
+            node.end(link, f"{NOT_YET}: {node.name} is leaving, join at another member")
             return
         if node.in_minority:
-            raise MismatchError("members", "this part of the group has no majority: join elsewhere")
+            raise MismatchError("members", "minority part of the group: join at another member")
         ordering.flush()
         try:
             guest = ordering.invite(hello.lane)
@@ -190,8 +191,10 @@ class Handshake:
             self._welcome(link, hello.lane, guest)
 
     def stored(self) -> None:
-        """The store has more: welcome who waits for no more than that. What one said is told to
-        nobody before, or a crash could take back what a newcomer takes for said.
+        """Send join replies whose batches are stored now.
+
+        This member announces its own batches only after they are stored. Otherwise a crash could
+        undo batches that a joining member already counts.
         """
         node = self._node
         for number, lane in list(self._waiting.items()):
@@ -199,7 +202,7 @@ class Handshake:
             if link is None or link.closing or guest is None:
                 del self._waiting[number]
                 if link is not None and not link.closing:
-                    node.end(link, f"{NOT_YET}: ask again")
+                    node.end(link, f"{NOT_YET}: dial again")
             elif guest.frontier[node.lane] <= node.safe().get(node.lane, 0):
                 del self._waiting[number]
                 self._welcome(link, lane, guest)
@@ -221,30 +224,30 @@ class Handshake:
         link.control.append(wire.pack_rows(wire.ACK, rows))
 
     def welcomed(self, link: Link, welcome: JoinReply, now: int) -> None:
-        """As newcomer: start from what the sponsor has. Raises DecodeError when that cannot be."""
+        """Enter the group of a join reply. Raises DecodeError for an invalid one."""
         node = self._node
-        if node.ordering is not None:  # called twice, let in twice: the first counts
-            node.end(link, "in the group by now")
+        if node.ordering is not None:  # of two join replies the first counts
+            node.end(link, "in the group already")
             return
         known = link.lane in welcome.members and welcome.invitation
         if len(welcome.group) != wire.TAG or not known:
-            raise DecodeError("a welcome to no group")
+            raise DecodeError("join reply without a group")
         settings = node.settings
         ordering = node.ordering_class(node.lane, settings, node.seals.seal, welcome.invitation)
         for name, owner in welcome.owners.items():
             if name != node.lane:
                 node.learn(link, name, owner)
         ordering.lanes.begin(welcome.frontier)
-        if settings.timed:  # others learn it from control information
+        if settings.timed:  # other members learn it from control information
             met = set(ordering.group.members)
             ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in met})
         ordering.lanes.by_name[node.lane] = SenderLog()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
         given = _unpack_history(welcome.history)
-        for run in given[max(0, len(given) - settings.history) :]:  # not more than one keeps
+        for run in given[max(0, len(given) - settings.history) :]:  # no more than this member keeps
             ordering.delivered.append(run)
-            ordering.history.extend(run.messages())  # for newcomers that one lets in oneself
+            ordering.history.extend(run.messages())  # for members that this one admits
         node.group_tag = welcome.group
         self.begin(ordering)
         ordering.lanes.acknowledged(link.lane, welcome.frontier)
@@ -253,19 +256,19 @@ class Handshake:
         node.timers.call_all(now)
 
     def _announce(self, ordering: Ordering) -> None:
-        """Say in one's first batch that one is here, and that former lives are over."""
+        """Announce the join, and the end of earlier incarnations, in the first batch."""
         node = self._node
         for lane in list(ordering.members):
             if member_of(lane) == node.name:
                 node.timers.tell(ordering.members[lane])
-                ordering.change(Change(ChangeKind.LEFT, lane, "began anew"))
+                ordering.change(Change(ChangeKind.LEFT, lane, "restarted without its store"))
         ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
         node.say_subscription()
         ordering.flush()
 
 
 def _pack_history(messages: Iterable[Message]) -> bytes:
-    """Return messages as bytes: the newest, as many as a welcome may hold."""
+    """Return the newest messages as bytes, as many as a join reply may have."""
     parts: list[bytes] = []
     left = HISTORY_BYTES
     for one in reversed(list(messages)):

@@ -1,4 +1,4 @@
-"""Since when each message has been held back, as far as somebody looked."""
+"""Hold times of held messages, as far as sampled."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from antecede.core.group import Group
 from antecede.live.events import Id
 
 MOST: Final = 2000
-"""Beyond so many held messages they are not looked at one by one."""
+"""Number of held messages beyond which they are not sampled."""
 
 
 class HeldSince:
-    """Remembers when each held message was first seen held. Times are nanoseconds."""
+    """Times at which held messages were first seen, ns."""
 
     def __init__(self) -> None:
         self._since: dict[Id, int] = {}
 
     def look(self, group: Group, now: int) -> None:
-        """Note what is held at a moment."""
+        """Sample the held messages at `now`."""
         count = group.stats().held
         if count <= MOST:
             held = (Id(*one.message.id) for one in group.blocked_on()) if count else ()
             self._since = {one: self._since.get(one, now) for one in held}
 
     def of(self, one: Id, now: int) -> int:
-        """Return for how long a message has been seen held."""
+        """Return the time for which a message has been seen held."""
         return now - self._since.get(one, now)
 
     def oldest(self, now: int) -> int:
-        """Return for how long the one has been held that was so longest; 0: none."""
+        """Return the longest time for which a message has been seen held; 0: none."""
         return now - min(self._since.values(), default=now)

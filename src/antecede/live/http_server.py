@@ -1,7 +1,7 @@
-"""A small HTTP server in the loop of a peer: its status, its metrics, the page of its chat.
+"""HTTP server in the loop of a peer, for status, metrics and the chat page.
 
-HTTP itself is h11's. One request a connection; what is too long, too slow or too much is
-refused, so that whoever can reach it cannot hold up the peer.
+h11 parses HTTP. A connection has one request. Requests beyond a limit of size, time or number are
+rejected, so that clients cannot block the peer.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MAX_HEAD: Final = 16 << 10
 MAX_BODY: Final = 1 << 20
 MAX_CONNECTIONS: Final = 64
 REQUEST_S: Final = 5.0
-"""How long a request may take to come."""
+"""Time limit of a request."""
 WRITE_S: Final = 20.0
-"""How long the other end may take no more bytes."""
+"""Time limit without progress of a response."""
 TEXT, JSON, HTML = "text/plain; charset=utf-8", "application/json", "text/html; charset=utf-8"
 COMMON = {
     "x-content-type-options": "nosniff",
@@ -38,18 +38,18 @@ COMMON = {
 
 
 class Request(NamedTuple):
-    """What somebody asks."""
+    """Parsed request."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """Names in small letters."""
+    """Names in lower case."""
     body: bytes
 
 
 class Answer(NamedTuple):
-    """What is answered: whole, or in pieces as they come."""
+    """Response, whole or in parts."""
 
     body: bytes | AsyncIterator[bytes]
     kind: str = TEXT
@@ -61,7 +61,7 @@ Handler = Callable[[Request], Awaitable[Answer]]
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault
-    """The request is answered by a status and a sentence."""
+    """Rejected request: a status and a text."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -69,16 +69,16 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault
 
 
 def as_json(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
-    """Return an answer in JSON."""
+    """Return a JSON response."""
     return Answer(json.dumps(value, ensure_ascii=False).encode(), JSON, status)
 
 
 def check_host(request: Request, names: Collection[str] = ()) -> None:
-    """Refuse a request to a name that is not ours.
+    """Reject a request to a foreign host name.
 
-    A page of somebody else's can let its own name point at this address (DNS rebinding), and a
-    browser would then give it our answers: but what it sends as Host is that page's name. Ours are
-    addresses as such, localhost, and `names`. Who says no name (HTTP/1.0) is no browser.
+    A foreign page can point its name at this address (DNS rebinding) and read the responses in a
+    browser. Its requests then have that name as Host. Accepted are addresses, localhost and
+    `names`. A request without Host (HTTP/1.0) does not come from a browser.
     """
     given = request.headers.get("host")
     if given is None or host_of(given) in {"localhost", *(name.lower() for name in names)}:
@@ -88,13 +88,13 @@ def check_host(request: Request, names: Collection[str] = ()) -> None:
     except ValueError as error:
         raise Refused(
             HTTPStatus.MISDIRECTED_REQUEST,
-            f"this is not {given!r:.80}: it answers to addresses, localhost, and the name that it "
-            "was told to listen at",
+            f"unknown host {given!r:.80}; use an address, localhost, or the name of the "
+            "listening address",
         ) from error
 
 
 def host_of(text: str) -> str:
-    """Return the host in HOST, HOST:PORT or [IPv6]:PORT, in small letters."""
+    """Return the host of HOST, HOST:PORT or [IPv6]:PORT in lower case."""
     host, colon, port = text.strip().lower().rpartition(":")
     if not colon or not port.isdecimal() or (":" in host and not host.startswith("[")):
         host = text.strip().lower()
@@ -102,21 +102,21 @@ def host_of(text: str) -> str:
 
 
 class HttpServer:
-    """Answers requests by a handler, which may raise Refused."""
+    """Server that answers requests with a handler, which may raise Refused."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._server: asyncio.Server | None = None
         self._open: dict[asyncio.Task[None], _Exchange] = {}
-        """Connections, the oldest first."""
+        """Connections, oldest first."""
 
     async def open(self, host: str, port: int) -> int:
-        """Listen from now on; returns the port. Raises OSError where that cannot be."""
+        """Listen; return the port. Raises OSError."""
         self._server = await asyncio.start_server(self._connected, host, port, limit=MAX_HEAD)
         return int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Take no more requests, and drop those that are open."""
+        """Stop listening and close the open connections."""
         if self._server is not None:
             self._server.close()
         for task in list(self._open):
@@ -130,18 +130,18 @@ class HttpServer:
         try:
             await exchange.run()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # the other end is gone, or too slow: there is nobody to tell
+            pass  # the client has disconnected or is too slow
         except asyncio.CancelledError:
-            pass  # by `close`, or for another: asyncio would log the task as a failure
+            pass  # by `close`, or for a newer connection; asyncio would log a failure
         finally:
             self._open.pop(task, None)
             with contextlib.suppress(OSError):
                 writer.transport.abort() if writer.is_closing() else writer.close()
 
     def _end_idle(self) -> bool:
-        """End the oldest connection without a whole request, for a new one; False: there is none.
+        """Close the oldest connection without a complete request. False: none.
 
-        So idle connections keep nobody out.
+        So idle connections do not block others.
         """
         for task, exchange in self._open.items():
             if exchange.is_idle:
@@ -152,7 +152,7 @@ class HttpServer:
 
 
 class _Exchange:
-    """One connection: one request, one answer."""
+    """Connection with one request and one response."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Exchange:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
 
     async def run(self) -> None:
-        """Read, answer, end."""
+        """Read the request and write the response."""
         head = ""
         try:
             if self._too_many:
@@ -185,7 +185,7 @@ class _Exchange:
             answer = Answer(b"the request came too slowly\n", TEXT, HTTPStatus.REQUEST_TIMEOUT)
         except h11.RemoteProtocolError as error:
             status = HTTPStatus(error.error_status_hint)
-            answer = Answer(f"no request: {error}\n".encode(), TEXT, status)
+            answer = Answer(f"invalid request: {error}\n".encode(), TEXT, status)
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             await self._answer(answer, bare=head == "HEAD")
 
@@ -203,7 +203,7 @@ class _Exchange:
                 body += event.data
                 if len(body) > MAX_BODY:
                     raise Refused(
-                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"{MAX_BODY} bytes are the most"
+                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body exceeds {MAX_BODY} bytes"
                     )
             elif isinstance(event, h11.EndOfMessage) and start is not None:
                 return _request(start, bytes(body))
@@ -224,7 +224,7 @@ class _Exchange:
         await self._send(h11.EndOfMessage())
 
     async def _pieces(self, pieces: AsyncIterator[bytes]) -> None:
-        """Write what comes, until the other end is gone."""
+        """Write the parts of a response until the client disconnects."""
         gone = asyncio.ensure_future(self._reader.read())
         try:
             while True:
@@ -252,7 +252,7 @@ def _request(start: h11.Request, body: bytes) -> Request:
         parts = urlsplit(start.target.decode("ascii"))
         query = dict(parse_qsl(parts.query, max_num_fields=50))
     except ValueError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "no address of a page") from error
+        raise Refused(HTTPStatus.BAD_REQUEST, "invalid request target") from error
     headers = {
         name.decode("ascii", "replace"): value.decode("latin-1") for name, value in start.headers
     }

@@ -1,4 +1,4 @@
-"""What is delivered on its way to the application, and how far the application is with it."""
+"""Inbox: delivered messages on their way to the application."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from antecede.live.ordering import Ordering
 from antecede.live.stamps import Handed
 
 MOST_OPEN: Final = 1 << 16
-"""Ranges of unacknowledged messages that a peer without a store remembers."""
+"""Ranges of unacknowledged messages that a peer without a store keeps."""
 
 
 class _OpenRange(NamedTuple):
-    """A range of messages that the application has not acknowledged."""
+    """Consecutive messages that the application has not acknowledged."""
 
     lane: str
     first: int
     size: int
     taken: int
-    """Number of messages taken up to the last of them."""
+    """Messages taken up to the last of these."""
 
 
 class Inbox:
-    """Flow of messages. `by_hand`: whether the application says itself what is done; `durable`:
-    whether that is stored; `begun`: told of what a member said at once, before the first of it is
-    handed over.
+    """Queue of messages for the application.
+
+    `by_hand`: the application acknowledges messages itself. `durable`: a store keeps that. `begun`:
+    called with consecutive messages before the application takes the first of them.
     """
 
     def __init__(
@@ -40,26 +41,25 @@ class Inbox:
         self.current: SentBatch | None = None
         self._payloads: Iterator[bytes] = iter(())
         self.run: Iterator[Message] = iter(())
-        """What is left of `current`: as payloads, whose length is known, and as messages of these.
-        """
+        """Rest of `current`: as payloads of known length, and as messages."""
         self.others: deque[View | MessagesAbandoned] = deque()
         self.taken = 0
-        """How many messages were taken to be handed over, of those that this member delivered."""
+        """Number of messages taken for the application, of those that this member delivered."""
         self.done = 0
-        """How many of these the application is done with, but for what it is amid of."""
+        """Number of these that the application has finished, without the current ones."""
         self._open: deque[_OpenRange] = deque(maxlen=None if durable else MOST_OPEN)
-        """What is handed over and not done, where the application says so."""
+        """Taken and unfinished messages, if the application acknowledges them itself."""
         self._handed = Handed()
 
     @property
     def left(self) -> int:
-        """How many messages of `current` were not handed over yet."""
+        """Number of messages of `current` that the application has not taken."""
         return length_hint(self._payloads)
 
     def next(self, others: deque[View | MessagesAbandoned] | None) -> bool:
-        """Go on to what is next; whether there is something. Messages that are left come first.
+        """Proceed to the next messages; return whether there are any. Remaining ones come first.
 
-        Without `others` what is no message is passed over.
+        Without `others`, events that are not messages are dropped.
         """
         if self.left:
             return True
@@ -82,7 +82,7 @@ class Inbox:
         return False
 
     def rest(self) -> tuple[SentBatch | None, int]:
-        """Return what one is amid of, and how much of it is left, for who takes that at once."""
+        """Return the current messages and the number of remaining ones, and finish them."""
         said, left = self.current, self.left
         self.current, self._payloads = None, iter(())
         return said, left
@@ -90,7 +90,7 @@ class Inbox:
     def finished(
         self, said: SentBatch | None, ordering: Ordering | None, taken: int | None = None
     ) -> None:
-        """The application has asked for what comes behind this; `taken`: as it was then."""
+        """Finish messages. `taken`: value of that attribute when they were current."""
         self.current = None
         if said is not None:
             self.hand_over(said, len(said.payloads), ordering)
@@ -98,21 +98,21 @@ class Inbox:
                 self.done = self.taken if taken is None else taken
 
     def hand_over(self, said: SentBatch, count: int, ordering: Ordering | None) -> None:
-        """The first so many of it are the application's: what it does from here follows them."""
+        """Record that the application has the first `count` messages of a batch."""
         if count and ordering is not None:
             self._handed.note(said.sender_id, said.first + count - 1, ordering.said)
 
     def past(self, ordering: Ordering) -> Past:
-        """Return what the application follows: what it was handed and has sent."""
+        """Return the causal context of the application."""
         said = self.current
         if said is not None:
             self.hand_over(said, len(said.payloads) - self.left, ordering)
         return self._handed.past(ordering.me, ordering.said)
 
     def done_upto(self) -> int:
-        """Return how many messages the application is done with.
+        """Return the number of messages that the application has finished.
 
-        While it is amid what somebody said at once: with all before the last that it got.
+        Of the current messages, the last one taken counts as unfinished.
         """
         said = self.current
         if self._by_hand or said is None or said.is_history:
@@ -120,9 +120,9 @@ class Inbox:
         return max(self.done, self.taken - self.left - 1)
 
     def acknowledge(self, message: Message) -> None:
-        """The application is done with a message, and with all that were handed over before it.
+        """Finish a message and all messages taken before it.
 
-        A message that is not among those handed over and not done has no effect.
+        A message that is not open has no effect.
         """
         for one in self._open:
             left = one.first + one.size - 1 - message.number
@@ -133,7 +133,7 @@ class Inbox:
             self._open.popleft()
 
     def begin(self, done: int) -> None:
-        """Go on where the store says that the application was done with so many messages."""
+        """Continue with the number of finished messages from the store."""
         self.taken = self.done = done
 
 

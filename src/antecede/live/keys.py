@@ -1,8 +1,8 @@
-"""Certificates for a try: an authority for the room, and one for each member.
+"""Test certificates: an authority for the group, and a certificate for each member.
 
-A member's name is in its certificate twice: as a URI `antecede:NAME`, percent-encoded, which is
-what counts, and as the common name, for people. Keys are Ed25519. For more than a try an authority
-of one's own does as well: `member_name` takes the common name where there is no such URI.
+A certificate contains the member's name as the URI `antecede:NAME`, percent-encoded. The common
+name repeats it for readers. Keys are Ed25519. In production use your own authority: without such a
+URI, `member_name` returns the common name.
 """
 
 from __future__ import annotations
@@ -33,17 +33,19 @@ AUTHORITY, AUTHORITY_KEY = "ca.pem", "ca.key"
 SCHEME: Final = "antecede:"
 DAYS: Final = 365
 BACKDATED = datetime.timedelta(minutes=5)
-"""Clocks of hosts differ: what is made now holds since a little while ago."""
+"""Certificates are valid from a little earlier, since clocks of hosts differ."""
 COMMON_NAME_LENGTH = 64
 
 
 def make_authority(folder: str | os.PathLike[str], *, days: int = 10 * DAYS) -> tuple[Path, Path]:
-    """Make an authority in a folder: (certificate, key). Raises InputError where there is one."""
+    """Create an authority in a folder: (certificate, key). Raises InputError if one exists."""
     folder = Path(folder)
     certificate, secret = folder / AUTHORITY, folder / AUTHORITY_KEY
     for path in (certificate, secret):
         if path.exists():
-            raise InputError("an authority is there already", path=str(path))
+            raise InputError(
+                "an authority exists already; delete it, or use another folder", path=str(path)
+            )
     key = ed25519.Ed25519PrivateKey.generate()
     name = _subject("antecede authority")
     made = (
@@ -66,15 +68,15 @@ def make_member(
     days: int = DAYS,
     force: bool = False,
 ) -> Path:
-    """Make NAME.pem, key and certificate, signed by the authority in the folder.
+    """Create NAME.pem, key and certificate, signed by the authority in the folder.
 
-    `hosts`: names or addresses where it listens, for tools that look at them; members go by the
-    name. Raises LocalError for what is no member's name, InputError where the authority is missing
-    or the file is there already, unless `force`.
+    `hosts`: names or addresses of the listener, for other tools; members compare only the name.
+    Raises LocalError for an invalid name, InputError without an authority, or if the file exists
+    and `force` is not set.
     """
     path = member_path(folder, name)
     if path.exists() and not force:
-        raise InputError("is there already; force replaces it", path=str(path))
+        raise InputError("exists already; replace it with force", path=str(path))
     authority, secret = _authority(Path(folder))
     key = ed25519.Ed25519PrivateKey.generate()
     names = [x509.UniformResourceIdentifier(SCHEME + quote(name, safe=""))]
@@ -96,11 +98,11 @@ def make_member(
 
 
 def member_path(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return the file of a member in a folder. Raises LocalError for what is no member's name.
+    """Return the file of a member in a folder. Raises LocalError for an invalid name.
 
-    It has the member's name; what means something in paths is percent-encoded, and so is the whole
-    where the file system could take it for another's: it has no such letters, or writes them
-    in two ways (of Unicode's normal forms one is used).
+    The file has the member's name. Characters with a meaning in paths are percent-encoded. So is
+    the whole name if the file system cannot represent it or has two forms of it (Unicode NFC is
+    used).
     """
     folder = Path(folder)
     plain = unicodedata.normalize("NFC", check_name(name)) == name
@@ -114,7 +116,7 @@ def member_path(folder: str | os.PathLike[str], name: str) -> Path:
 
 
 def member_name(certificate: bytes) -> str:
-    """Return the name in a certificate (DER). Raises DecodeError without one."""
+    """Return the member's name in a certificate (DER). Raises DecodeError without one."""
     try:
         read = x509.load_der_x509_certificate(certificate)
         names = read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -122,29 +124,29 @@ def member_name(certificate: bytes) -> str:
     except x509.ExtensionNotFound:
         uris = []
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise DecodeError(f"no certificate: {error}") from error
+        raise DecodeError(f"invalid certificate: {error}") from error
     found = [unquote(uri[len(SCHEME) :]) for uri in uris if uri.startswith(SCHEME)]
     if not found:
         common = read.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         found = [str(one.value) for one in common]
     if len(found) != 1:
-        raise DecodeError(f"a certificate with {len(found)} names of members; one is needed")
+        raise DecodeError(f"certificate has {len(found)} member names; expected one")
     try:
         return check_name(found[0])
     except LocalError as error:
-        raise DecodeError(f"a certificate for what is no name: {error}") from error
+        raise DecodeError(f"certificate with an {error}") from error
 
 
 def check_issued(certificate: bytes, authority: bytes, now_s: float) -> None:
-    """Check that the authority (PEM) issued a certificate (DER), and that it holds at a time.
+    """Check that the authority (PEM) issued a certificate (DER), and that it is valid at a time.
 
-    Raises DecodeError in words otherwise. `now_s`: seconds since 1970.
+    Raises DecodeError otherwise. `now_s`: seconds since 1970.
     """
     now = datetime.datetime.fromtimestamp(now_s, datetime.UTC)
     try:
         read = x509.load_der_x509_certificate(certificate)
     except ValueError as error:
-        raise DecodeError(f"no certificate: {error}") from error
+        raise DecodeError(f"invalid certificate: {error}") from error
     for one in x509.load_pem_x509_certificates(authority):
         try:
             read.verify_directly_issued_by(one)
@@ -152,11 +154,11 @@ def check_issued(certificate: bytes, authority: bytes, now_s: float) -> None:
             continue
         if not read.not_valid_before_utc <= now <= read.not_valid_after_utc:
             raise DecodeError(
-                f"a certificate that holds from {read.not_valid_before_utc:%Y-%m-%d} to "
+                f"certificate is valid from {read.not_valid_before_utc:%Y-%m-%d} to "
                 f"{read.not_valid_after_utc:%Y-%m-%d}"
             )
         return
-    raise DecodeError("a certificate of another authority")
+    raise DecodeError("certificate of another authority")
 
 
 def _authority(folder: Path) -> tuple[x509.Certificate, ed25519.Ed25519PrivateKey]:
@@ -165,12 +167,12 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ed25519.Ed25519PrivateKe
         key = serialization.load_pem_private_key((folder / AUTHORITY_KEY).read_bytes(), None)
     except OSError as error:
         raise InputError(
-            f"the authority's {error.strerror or error}: make one first, or name its folder",
+            f"authority: {error.strerror or error}; create one first, or give its folder",
             path=str(error.filename),
         ) from error
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise InputError(
-            f"no authority's certificate and key: {error}", path=str(folder)
+            f"invalid certificate or key of the authority: {error}", path=str(folder)
         ) from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise InputError("not an Ed25519 key", path=str(folder / AUTHORITY_KEY))
@@ -181,7 +183,7 @@ def _builder(
     subject: x509.Name, issuer: x509.Name, key: ed25519.Ed25519PublicKey, days: int
 ) -> x509.CertificateBuilder:
     if type(days) is not int or not 0 < days <= 100 * DAYS:
-        raise LocalError(f"a certificate holds for 1 to {100 * DAYS} days, not {days!r}")
+        raise LocalError(f"days={days!r} is invalid; expected 1 to {100 * DAYS}")
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -222,7 +224,7 @@ def _host(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host.encode("idna").decode())
     except UnicodeError as error:
-        raise LocalError(f"{host!r:.80} is no name or address of a host") from error
+        raise LocalError(f"invalid host {host!r:.80}; expected a name or an address") from error
 
 
 def _pem(key: ed25519.Ed25519PrivateKey) -> bytes:
@@ -234,7 +236,7 @@ def _pem(key: ed25519.Ed25519PrivateKey) -> bytes:
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a file that is never readable by more than its mode says, whole or not at all."""
+    """Write a file atomically, never readable beyond its mode."""
     draft = path.with_name(path.name + ".new")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         os.fchmod(file.fileno(), mode)

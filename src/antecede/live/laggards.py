@@ -1,9 +1,9 @@
-"""Eviction of a member for which too much is kept, where flow control does not hold back senders.
+"""Eviction policy for members whose backlog exceeds a limit, where flow control fails.
 
-Where many keep up, what one of them lacks at any moment is chance, and all of it together may be
-much for a moment. So one look does not tell who is slow. Beyond the bound it is put out for whom
-most is kept only if that has not moved in some looks on end and is more than half of what is kept;
-beyond bound and allowance together it goes at once, whatever it does.
+A momentary backlog is chance, even of many members together. So one sample does not identify a slow
+member. Beyond the limit, the member with the largest backlog is evicted only if it made no progress
+in several samples, and if its backlog is more than half of all. Beyond limit and allowance together
+it is evicted at once.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 LOOKS: Final = 2
-"""So many looks on end without progress, before somebody is put out."""
+"""Samples in a row without progress before an eviction."""
 
 
 class Behind(NamedTuple):
-    """How far one is behind."""
+    """Backlog of a member."""
 
     bytes: int
-    """Kept because of it."""
+    """Bytes kept for it."""
     progress: int
-    """What grows whenever it comes nearer; not negative."""
+    """Number that grows with its progress; not negative."""
 
 
 class SlowMembers:
-    """What was seen at the looks before."""
+    """Earlier samples of backlogs."""
 
     def __init__(self, looks: int = LOOKS) -> None:
-        """`looks`: so many on end without progress, before somebody is put out."""
+        """`looks`: samples in a row without progress before an eviction."""
         self._most = looks
         self._seen: dict[str, tuple[int, int]] = {}
-        """Who -> (its progress, looks on end since when that is so)."""
+        """Member -> (its progress, samples in a row with that)."""
 
     def judge(
         self, kept: int, at_most: int, allowance: int, behind: Mapping[str, Behind]
     ) -> str | None:
-        """Take a look at bytes that are kept beyond a bound; return who is to be put out, if any.
+        """Sample backlogs beyond a limit; return the member to evict, or None.
 
-        `allowance`: bytes beyond the bound for those that still come nearer.
+        `allowance`: bytes beyond the limit for members with progress.
         """
         self._seen = {
             who: (now.progress, self._looks(who, now.progress))
@@ -60,13 +60,13 @@ class SlowMembers:
         return looks + 1 if before == progress else 0
 
     def rest(self) -> None:
-        """Nothing is beyond the bound: what was seen counts no more."""
+        """Forget the samples, since nothing exceeds the limit."""
         self._seen.clear()
 
 
 def words(kept: int, behind: Behind) -> str:
-    """Return why somebody is put out."""
-    return f"too far behind: {behind.bytes:,} of {kept:,} bytes are kept for it"
+    """Return the reason of an eviction."""
+    return f"too slow: {behind.bytes:,} of {kept:,} retained bytes are kept for it"
 
 
 __all__ = ["Behind", "SlowMembers", "words"]

@@ -1,9 +1,8 @@
-"""What every member has sent, as far as it is here: a prefix of each lane, and who has what of it.
+"""Sender logs: the prefix of each that is here, and the known frontiers of other members.
 
-Batches of a lane are numbered from 1 without gaps and taken in order, so what is here of it is told
-by one number. A table of such numbers, a frontier, is all that two members have to exchange to
-know what one lacks. What all have is stable and may be freed (Wuu and Bernstein 1984: the
-matrix of all members' frontiers).
+Batches of a log are numbered from 1 and received in order, so one number describes a prefix. Two
+members compare frontiers, tables of such numbers, to find what one lacks. Batches that all members
+have are stable and can be freed (Wuu and Bernstein 1984).
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from typing import NamedTuple
 from antecede.errors import SequenceError
 
 Frontier = Mapping[str, int]
-"""Lane -> the number of the newest batch."""
+"""Sender id -> number of the newest batch."""
 
 
 NEWEST = 1 << 62
-"""No batch has a higher number, whatever somebody says."""
+"""Largest accepted batch number."""
 STRANGERS = 4096
-"""Lanes of which there is nothing here that one member may speak of."""
+"""Unknown senders that one member may report, at most."""
 
 
 class SignedBatch(NamedTuple):
-    """A batch as it travels: the bytes of the ordering group, and its owner's seal."""
+    """Bytes of the ordering group and the sender's signature."""
 
     seal: bytes
     wire: bytes
 
 
 class SenderLog:
-    """The newest batches of one lane: `first` to `newest`; a store may have older ones."""
+    """Newest batches of one sender, `first` to `newest`. A store may have older ones."""
 
     __slots__ = (
         *("batches", "bytes", "fed", "first", "newest", "oldest", "spilled", "spilled_bytes"),
@@ -41,69 +40,69 @@ class SenderLog:
 
     def __init__(self, first: int = 1) -> None:
         self.first = self.oldest = first
-        """The oldest in memory, and the oldest that is not given up: less where a store has it."""
+        """Oldest batch in memory, and oldest retained one, which only a store may have."""
         self.newest = first - 1
         self.batches: deque[SignedBatch] = deque()
         self.spilled: deque[int] = deque()
-        """Bytes of those that a store alone has: `oldest` to `first`."""
+        """Sizes of the batches that only a store has: `oldest` to `first`."""
         self.bytes = self.spilled_bytes = 0
-        """Of all batches in memory, and of those that a store alone has."""
+        """Bytes of all batches in memory, and of those that only a store has."""
         self.fed = first - 1
-        """Number of the newest that the ordering group was given."""
+        """Newest batch that the ordering group received."""
 
     def after(self, number: int) -> Iterator[tuple[int, SignedBatch]]:
-        """Yield (number, batch) behind a number, as far as they are in memory."""
+        """Yield (number, batch) of the batches in memory behind a number."""
         start = max(number + 1, self.first)
         yield from enumerate(islice(self.batches, start - self.first, None), start)
 
     def get(self, number: int) -> SignedBatch:
-        """Return one batch that is in memory."""
+        """Return a batch in memory."""
         return self.batches[number - self.first]
 
     def agrees(self, number: int, batch: SignedBatch) -> bool:
-        """Return whether a batch is the one in memory, or there is none in memory."""
+        """Return whether a batch equals the one in memory. True without one."""
         return number < self.first or self.get(number).wire == batch.wire
 
 
 class SenderLogs:
-    """All lanes, and how far every other member is known to have them."""
+    """All sender logs, and the frontiers of other members."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, SenderLog] = {}
         self.bytes = 0
-        """Of all batches in memory."""
+        """Bytes of all batches in memory."""
         self.spilled_bytes = 0
-        """Of those that a store alone has."""
+        """Bytes of the batches that only a store has."""
         self.heard: dict[str, dict[str, int]] = {}
-        """Lane of a member -> its frontier, as it acknowledged it."""
+        """Member -> its acknowledged frontier."""
         self.left: set[str] = set()
-        """Those whose owner said that it left: what it says behind that nobody heeds."""
+        """Senders that announced their leave. Later batches are ignored."""
         self._ahead: dict[str, int] = {}
-        """Lane -> the newest number that somebody had when it was not here."""
+        """Sender -> newest number that some member had and this one had not."""
 
     def frontier(self) -> dict[str, int]:
-        """Return the newest number of every lane."""
+        """Return the newest number of each sender."""
         return {name: lane.newest for name, lane in self.by_name.items()}
 
     def newest(self, lane: str) -> int:
-        """Return the newest number of a lane; 0: none."""
+        """Return the newest number of a sender; 0: none."""
         known = self.by_name.get(lane)
         return known.newest if known is not None else 0
 
     def begin(self, frontier: Frontier) -> None:
-        """As a newcomer: regard everything up to the sponsor's frontier as had."""
+        """Start a joining member at the sponsor's frontier."""
         for name, newest in frontier.items():
             self.by_name[name] = SenderLog(newest + 1)
 
     def take(self, name: str, number: int, batch: SignedBatch) -> bool:
-        """Keep a batch; False: it is known. Raises SequenceError for a gap before it."""
+        """Keep a batch. False: it is known. Raises SequenceError for a gap before it."""
         lane = self.by_name.get(name)
         if lane is None:
             lane = self.by_name[name] = SenderLog()
         if number <= lane.newest:
             return False
         if number != lane.newest + 1:
-            raise SequenceError(f"batch {number} of {name} behind batch {lane.newest}")
+            raise SequenceError(f"batch {number} of {name} after batch {lane.newest}")
         lane.batches.append(batch)
         lane.newest = number
         self.bytes += len(batch.wire)
@@ -111,9 +110,9 @@ class SenderLogs:
         return True
 
     def acknowledged(self, member: str, frontier: Frontier) -> None:
-        """Note how far a member has come; numbers never go back.
+        """Take an acknowledgement; numbers never fall.
 
-        What it invents is bounded: of lanes that are not here, so many.
+        Unknown senders are limited for each member.
         """
         table, known = self.heard.setdefault(member, {}), self.by_name
         most = len(known) + STRANGERS
@@ -126,20 +125,20 @@ class SenderLogs:
                     self._ahead[lane] = max(table[lane], self._ahead.get(lane, 0))
 
     def met(self, member: str, frontier: Frontier) -> None:
-        """Note what a member says that it has, whatever it was known to have."""
+        """Replace the frontier of a member by the one in its HELLO."""
         self.heard.pop(member, None)
         self.acknowledged(member, frontier)
 
     def ahead(self) -> list[str]:
-        """Return the lanes of which somebody is known to have more, or to have had it."""
+        """Return the senders of which some member has, or had, more than this one."""
         found = [lane for lane, number in self._ahead.items() if number > self.newest(lane)]
         if len(found) < len(self._ahead):
             self._ahead = {lane: self._ahead[lane] for lane in found}
         return found
 
     def stable(self, members: Iterable[str]) -> dict[str, int]:
-        """Return the newest number that all these members have, and we, of every lane of which
-        something is kept.
+        """Return sender -> newest number that all given members have, for logs with retained
+        batches.
         """
         tables = {member: self.heard.get(member, {}) for member in members}
         return {
@@ -152,7 +151,7 @@ class SenderLogs:
         }
 
     def free(self, upto: Frontier) -> None:
-        """Give up the batches up to these numbers: nobody needs them any more."""
+        """Free the batches up to these numbers."""
         for name, number in upto.items():
             lane = self.by_name[name]
             while lane.spilled and lane.oldest <= number:
@@ -164,14 +163,14 @@ class SenderLogs:
             self._drop(lane, lane.oldest)
 
     def kept(self, name: str, behind: int, upto: int) -> int:
-        """Return the bytes that are kept of a lane behind one number, up to another."""
+        """Return the retained bytes of a sender behind one number, up to another."""
         lane = self.by_name[name]
         sizes = chain(lane.spilled, (len(batch.wire) for batch in lane.batches))
         start = max(0, behind + 1 - lane.oldest)
         return sum(islice(sizes, start, max(start, upto + 1 - lane.oldest)))
 
     def spill(self, at_most: int, stored: Frontier) -> None:
-        """Drop batches from memory, the largest lanes first, that a store has, to so many bytes."""
+        """Drop stored batches from memory, longest logs first, until `at_most` bytes are left."""
         for name in sorted(self.by_name, key=lambda name: -len(self.by_name[name].batches)):
             if self.bytes <= at_most:
                 return

@@ -1,4 +1,4 @@
-"""What one peer knows of one connection."""
+"""State of one connection."""
 
 from __future__ import annotations
 
@@ -10,80 +10,81 @@ from antecede.live.lanes import SignedBatch
 
 
 class Reader:
-    """What the other end of a link reads, in orders by topics (`antecede.live.audience`)."""
+    """Subscription of the other end (orders by topics, `antecede.live.audience`)."""
 
     __slots__ = ("lacks", "runs_do", "skips", "told_lacking", "topics")
 
     def __init__(self) -> None:
         self.topics: frozenset[str] | None = None
-        """What it subscribes to; None: it has not said so."""
+        """Subscribed topics. None: not announced yet."""
         self.lacks: dict[str, tuple[int, int]] = {}
-        """Lane -> first and last number of the batches for which the other end has only a run."""
+        """Sender -> first and last number of batches that the other end has only as a skip marker.
+        """
         self.told_lacking: dict[str, int] = {}
-        """Lane -> the number of a batch of which the other end was told that we have only a run."""
+        """Sender -> batch that the other end knows is here only as a skip marker."""
         self.skips: set[str] = set()
-        """Lanes of which a run was not taken whole: what follows it here comes too early."""
+        """Senders with a partly accepted skip marker: batches behind it are early."""
         self.runs_do: set[str] = set()
-        """Lanes of which the other end takes runs in place of batches that it subscribes to."""
+        """Senders of which the other end accepts skip markers for subscribed batches."""
 
 
 class Link:
-    """One connection: what was read of it, what is to be written, who is at the other end."""
+    """Connection to one member: received bytes, bytes to write, identity of the other end."""
 
     def __init__(self, number: int, name: str, now: int, *, dialed: bool) -> None:
         self.number, self.name, self.dialed = number, name, dialed
-        """`name` is the certificate's at the other end; `dialed`: it was we who called."""
+        """`name`: name in its certificate. `dialed`: this end dialed."""
         self.lane = ""
-        """The other end's lane; empty until it has greeted."""
+        """Sender id of the other end. Empty before its HELLO."""
         self.member = False
-        """Whether batches go over it: both ends are in one group."""
+        """True if batches are sent: both ends are in one group."""
         self.names: list[str] = []
-        """Lanes by their places, as the other end named them."""
+        """Sender ids by the indices of the other end."""
         self.named = 0
-        """How many of our lanes the other end was told the names of."""
+        """Number of own sender ids announced."""
         self.owners: set[str] = set()
-        """Lanes whose owners were shown to the other end."""
+        """Senders whose proofs were sent."""
         self.control: deque[bytes] = deque()
-        """Frames that go before all batches."""
+        """Control frames, which precede batches."""
         self.cursors: dict[str, int] = {}
-        """Lane -> number of the newest batch written here: of ours, and those asked for."""
+        """Sender -> newest batch written here, for the own log and requested ones."""
         self.staged: dict[str, deque[tuple[int, SignedBatch]]] = {}
-        """Batches that were read from the store for this link."""
+        """Batches read from the store for this connection."""
         self.loading: set[str] = set()
-        """Lanes of which the store is to be asked for some."""
+        """Senders to read from the store."""
         self.asked: set[str] = set()
-        """Those of which it was."""
+        """Senders being read from the store."""
         self.distrusted: set[str] = set()
-        """Lanes of which the other end has handed on what cannot be."""
+        """Senders of which the other end relayed invalid batches."""
         self.given_up: dict[str, int] = {}
-        """Lane -> the oldest number that the other end says it still has."""
+        """Sender -> oldest batch that the other end still has."""
         self.told_gone: dict[str, int] = {}
-        """Lane -> the oldest number that we have, as the other end was told."""
+        """Sender -> oldest batch here, as announced."""
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
         self.reader = Reader()
         self.told_budget = False
-        """True if the other end was told how much is kept here for others."""
+        """True if the own budget was announced."""
         self.told_unheard = False
-        """Whether the other end was told of members that are not heard here."""
+        """True if unheard members were announced."""
         self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now
-        """Since when it stands; when something came last, was asked last, was written last."""
+        """Start of the connection; last bytes received, last PING, last bytes written."""
         self.round_trip_ns: int | None = None
         self.closing = ""
-        """Why it ends; empty: it does not."""
+        """Reason of the close. Empty: open."""
         self.is_rejected = False
         """True if one end closed it for a fault of the other."""
         self.said_bye = False
-        """Whether it was the other end that ended it."""
+        """True if the other end sent BYE."""
         self.bytes_in = self.bytes_out = 0
         self._chunks: list[bytes] = []
         self._size, self._needed = 0, 1
 
     def read(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield (kind, body) of each whole frame that has come. Raises RemoteError.
+        """Yield (kind, body) of each complete frame. Raises RemoteError.
 
-        The limit of a frame depends on whether the other end has greeted. Its greeting may come
-        in one read with what follows it, so the next frame is parsed after the greeting is handled.
+        The size limit depends on HELLO. That may come together with later frames, so the next frame
+        is parsed after HELLO is handled.
         """
         self.bytes_in += len(data)
         self._chunks.append(data)

@@ -1,9 +1,9 @@
-"""A peer of a live group as a state machine: no socket, no clock, no thread.
+"""State machine of a live peer, without socket, clock and thread.
 
-A driver tells it what happened (`link_up`, `receive`, `link_down`, `say`, `tick`, `stored`), ends
-each turn with `turn`, and asks it what to write on each link (`pull`), whom to call (`dials`), what
-to store (`take_rows`), what to hand to the application (`take_delivered`), and which links to close
-(`closing`). All times are nanoseconds of one clock that never goes back.
+A driver reports events (`link_up`, `receive`, `link_down`, `send`, `tick`, `stored`) and ends each
+step with `turn`. Then it asks for bytes to write (`pull`), members to dial (`dials`), rows to store
+(`take_rows`), messages for the application (`take_delivered`), and connections to close
+(`closing`). All times are nanoseconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -47,30 +47,30 @@ if TYPE_CHECKING:
     from antecede.live.timekeeping import ClockMonitor
 
 UNREAD = 4096
-"""Frames beside batches that wait for a link: whoever reads none of so many is not waited for."""
+"""Control frames queued on a connection beyond which it is closed."""
 TLS = b"\x16\x03"
-"""How what one says begins who speaks TLS; no greeting does."""
+"""First bytes of a TLS handshake, which no HELLO has."""
 OF_ANOTHER = "room", "order", "options", "group"
-"""Where two members differ that are of different groups."""
+"""Settings in which members of different groups differ."""
 UNGREETED = 64
-"""Links of one name, or of callers without names, at most that have not greeted yet."""
+"""Connections of one name, or without a name, at most that have sent no HELLO."""
 
 
 class Saved(NamedTuple):
-    """What a store gives back."""
+    """State from a store."""
 
     snapshot: bytes
     rows: Iterable[Row]
-    """The inputs since then, in order."""
+    """Inputs since the snapshot, in order."""
     batch_of: Callable[[str, int], SignedBatch]
     done: int
-    """How many of the delivered messages the application is done with."""
+    """Delivered messages that the application has finished."""
     owners: Mapping[str, bytes] = MappingProxyType({})
-    """Lane -> what shows whose it is, of the lanes of others."""
+    """Sender id -> proof of its owner, of other members."""
 
 
 class Node:
-    """One peer. `life`: eight letters or digits, drawn for it; `address`: where it listens."""
+    """State machine of one peer. `life`: its incarnation; `address`: its listener."""
 
     ordering_class = Ordering
 
@@ -88,56 +88,56 @@ class Node:
         self.lane = lane_of(name, life)
         self.seals = seals or NoSignatures()
         self.durable = durable
-        """Whether a store says when something may be told to others."""
+        """True if a store decides what other members may learn."""
         self.ordering: Ordering | None = None
-        """None: in no group yet."""
+        """None: not in a group."""
         self._majority = settings.partition == MAJORITY
         self._check_all = settings.verify_all_signatures
         self.group_tag = b""
-        """Drawn when the group was founded: two groups of one name do not mix."""
+        """Random tag of the group. It separates groups of one name."""
         self.links: dict[int, Link] = {}
         self.greeted: dict[str, Link] = {}
-        """Lane -> the link to that member."""
+        """Sender id -> connection to that member."""
         self.rejected: Counter[str] = Counter()
-        """What was refused, by the kind of error."""
+        """Rejections by error class."""
         self.last_rejection = ""
         self.refusal = ""
-        """What a member said who did not let one in."""
+        """Reason of a member that rejected this joining one."""
         self.out = ""
-        """Why one is out of the group for good; empty: one is not."""
+        """Reason why this incarnation has left the group for good. Empty: it has not."""
         self.left = False
-        """Whether one has said that one leaves: nothing is said behind that."""
+        """True once this member has announced its leave. It sends nothing more."""
         self._closed_to: set[str] = set()
-        """Lanes of members that take nothing more of one that has left."""
+        """Members that accept nothing more from this one, which has left."""
         self.parted = False
-        """Whether one has left and waits for nobody to hear of it: nobody is called any more."""
+        """True once this member has left and dials no member any more."""
         self.bytes_in = self.bytes_out = 0
-        """Over all links of this life."""
+        """Bytes on all connections of this incarnation."""
         self._stored: dict[str, int] = {}
         self._learnt: dict[str, bytes] = {}
-        """Lane -> what shows whose it is, as far as the store was not given it."""
+        """Sender id -> proof that the store does not have yet."""
         self.news = False
-        """Whether something has come that was not acknowledged to all."""
+        """True if received batches were not acknowledged to all."""
         self._told: dict[str, int] = {}
-        """Lane -> what was last acknowledged to all."""
+        """Sender id -> number last acknowledged to all."""
         self.done = self.taken = 0
-        """How many of the delivered messages the application is done with, and was handed."""
+        """Delivered messages that the application has finished, and has taken."""
         self._open: deque[SentBatch] = deque()
-        """What was handed to the application, and is not acknowledged; with a store only."""
+        """Taken messages that are not acknowledged; only with a store."""
         self._before_open = 0
-        """How many messages were delivered before the first of these."""
+        """Messages delivered before the first of these."""
         self.eviction_votes = EvictionVotes(name)
         self.rejections = Rejections()
         self.proofs: dict[str, EquivocationProof] = {}
-        """Lane -> that its owner said otherwise to others, where both have come here."""
+        """Sender id -> proof of its equivocation."""
         self.handshake = Handshake(self)
         self.flow = Flow(self)
         self.inbox_limit = settings.max_memory_bytes // 4
-        """Bytes that wait for the application before nothing more is acknowledged."""
+        """Size of the inbox beyond which batches are not acknowledged."""
         self.is_reading = True
-        """True if messages of the others are read. Otherwise their losses are unknown."""
+        """True if the driver reads from other members. Otherwise their lag is unknown."""
         self._withholds = False
-        """True if some batches are not acknowledged, since too much waits for the application."""
+        """True if some batches are not acknowledged since the inbox is full."""
         self.timers = Timers(self)
         self.outbound = Outbound(self)
         topics = own_topics(settings.topics or ())
@@ -145,15 +145,16 @@ class Node:
 
     @property
     def clock_monitor(self) -> ClockMonitor | None:
-        """Clocks and delays; None: the order goes by none. Else the driver is to tell what the
-        clock shows (`shows`).
+        """Monitor of clocks and delays. None: an order without clocks.
+
+        With a monitor the driver reports the system clock (`shows`).
         """
         return self.timers.clock_monitor
 
     # -- beginning and end -------------------------------------------------------------------------
 
     def found(self, tag: bytes) -> None:
-        """Begin a group of one; `tag`: eight bytes that were drawn for it."""
+        """Start a group of one; `tag`: eight random bytes."""
         self.handshake.begin(self.ordering_class(self.lane, self.settings, self.seals.seal))
         self.group_tag = tag
         self.active.change(Change(ChangeKind.JOINED, self.lane, self.address))
@@ -161,68 +162,69 @@ class Node:
         self.active.flush()
 
     def say_subscription(self) -> None:
-        """Tell the group, with the next batch, what one subscribes to; in orders by topics."""
+        """Announce the subscription with the next batch (orders by topics)."""
         if self.topic_filter is not None:
             topics = "\n".join(self.topic_filter.mine)
             self.active.change(Change(ChangeKind.SUBSCRIBED, self.lane, topics))
 
     def subscribe(self, topics: Collection[str]) -> None:
-        """Subscribe to these topics from now on, and to no others. Raises LocalError."""
+        """Replace the subscription. Raises LocalError."""
         chosen = own_topics(topics)
         ordering, audience = self.active, self.topic_filter
         if audience is None:
-            raise LocalError(f"with order {self.settings.order!r} nobody subscribes to topics")
+            raise LocalError(f"order {self.settings.order!r} has no topics to subscribe to")
         if chosen != ordering.subscriptions[self.lane]:
             audience.subscribe(chosen)
             self.say_subscription()
 
     @property
     def active(self) -> Ordering:
-        """The ordering of the group one is in. Raises LocalError when one is in none."""
+        """Ordering of the group. Raises LocalError without a group."""
         if self.out:
-            raise LocalError(f"{self.name} is out of the group: {self.out}")
+            raise LocalError(f"{self.name} has left the group for good: {self.out}")
         if self.ordering is None:
-            raise LocalError(f"{self.name} is in no group yet: join or found one")
+            raise LocalError(f"{self.name} is not in a group; call `join` or `bootstrap` first")
         return self.ordering
 
     def leave(self) -> None:
-        """Say, once, that one leaves; `owed` tells when everybody knows."""
+        """Announce the leave, once. `unacknowledged_members` tells when all members know."""
         if self.left:
             return
-        self.acknowledge()  # frames go before batches: others may wait for it, to leave too
-        self.active.flush()  # by topics changes go first, and behind this one nothing is heeded
+        self.acknowledge()  # control frames precede batches; leaving members may wait for this one
+        # by topics changes come first, and members ignore everything behind this one
+        self.active.flush()
         self.active.change(Change(ChangeKind.LEFT, self.lane))
         self.left = True
         self.active.flush()
 
     def go_out(self, why: str) -> None:
-        """Be out of the group for good: nothing is said or taken any more in this life."""
+        """Leave the group for good: send and accept nothing more in this incarnation."""
         self.out = self.out or why
         for link in self.links.values():
             if not link.closing:
-                self.end(link, "out of the group")
+                self.end(link, "not in the group any more")
 
     def evict(self, lane: str, why: str) -> None:
-        """Say that somebody else is out. Raises LocalError for who is not in the group."""
+        """Announce the eviction of a member. Raises LocalError for other names."""
         if lane == self.lane or lane not in self.active.members:
-            raise LocalError(f"{lane} is not another member of this group")
+            raise LocalError(f"unknown member {lane}; choose from {', '.join(self.others())}")
         self.active.change(Change(ChangeKind.EVICTED, lane, why))
 
     def others(self) -> list[str]:
-        """Return the lanes of all others that could be put out here."""
+        """Return the sender ids of all other members."""
         return self.active.others()
 
     def unacknowledged_members(self) -> list[str]:
-        """Return the members that have not acknowledged everything that was said here."""
+        """Return the members that have not acknowledged all own batches."""
         ordering = self.active
         newest, heard = ordering.lanes.newest(self.lane), ordering.lanes.heard
         others = (m for m in ordering.others() if m not in self._closed_to)
         return [m for m in others if heard.get(m, {}).get(self.lane, 0) < newest]
 
     def heard_upto(self) -> int:
-        """Return the newest own batch that some other member has or had, with all before it.
+        """Return the newest own batch that some other member has, with all before it.
 
-        The newest of all in a group of one, and in none: there is nobody to have it.
+        In a group of one, and without a group, the newest own batch.
         """
         ordering = self.ordering
         if ordering is None:
@@ -234,38 +236,38 @@ class Node:
     # -- the application ---------------------------------------------------------------------------
 
     def send(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
-        """Say something to all; it goes out with this turn. Raises LocalError where it cannot."""
+        """Send a message to the group with this step. Raises LocalError if it is not possible."""
         if self.in_minority:
-            raise LocalError("this part of the group has no majority: nothing is sent")
+            raise LocalError(f"{self.name} is in a minority part: it sends nothing")
         if self.left:
-            raise LocalError(f"{self.name} has left: nothing is sent")
+            raise LocalError(f"{self.name} has left: it sends nothing")
         if why := self.why_nothing_is_heard():
             raise LocalError(why)
         self.flow.is_pressed = self.flow.is_pressed or self.flow.is_full
         return self.active.say(payload, reply_to, topics)
 
     def why_nothing_is_heard(self) -> str:
-        """Return why the others take no message of this member now (orders by clocks), or ""."""
+        """Return why other members accept no message of this one now (orders by clocks), or ""."""
         if self.clock_monitor is None or not self.settings.waits_for_clocks:
             return ""
         if not (by_ns := self.clock_monitor.stamped_ahead_ns()):
             return ""
         return (
-            f"messages of {self.name} are stamped {seconds_text(by_ns)} s ahead of the clocks of "
-            "the others, which take none of them until then: nothing is sent. Set the clock right, "
-            "take and acknowledge what has come, and begin with a new store"
+            f"messages of {self.name} are {seconds_text(by_ns)} s ahead of the clocks of the "
+            "others, which hold them until then; correct the clock, acknowledge all messages, and "
+            "start with a new store"
         )
 
     @property
     def in_minority(self) -> bool:
-        """Whether one is cut off from a majority, in a group that stops then."""
+        """True if this member is cut off from the majority that its group needs."""
         if not self._majority or self.ordering is None:
             return False
         heard = 1 + sum(lane in self.greeted for lane in self.ordering.others())
         return 2 * heard <= len(self.ordering.members)
 
     def take_delivered(self) -> list[Delivery]:
-        """Return, once, what is delivered."""
+        """Return the delivered events, once each."""
         if self.ordering is None or self.in_minority or not self.ordering.delivered:
             return []
         events, self.ordering.delivered = self.ordering.delivered, []
@@ -278,7 +280,7 @@ class Node:
     # -- links -------------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
-        """A connection stands, to whom the certificate names."""
+        """Handle a new connection; `name`: name in the certificate."""
         self._make_room(name)
         link = self.links[number] = Link(number, name, now, dialed=dialed)
         link.control.append(wire.pack_hello(self.handshake.hello()))
@@ -286,13 +288,16 @@ class Node:
             self.topic_filter.tell(link)
 
     def _make_room(self, name: str) -> None:
-        """End the oldest link of this name that has not greeted, where there are too many."""
+        """Close the oldest connection of a name without HELLO, if there are too many."""
         silent = [x for x in self.links.values() if not (x.lane or x.closing) and x.name == name]
         if len(silent) >= UNGREETED:
-            self.refuse(silent[0], LimitError(f"{UNGREETED} links of one name without a greeting"))
+            self.refuse(
+                silent[0],
+                LimitError(f"more than {UNGREETED} connections of one name without HELLO"),
+            )
 
     def link_down(self, number: int, now: int) -> None:
-        """A connection is gone."""
+        """Handle the end of a connection."""
         link = self.links.pop(number, None)
         if link is not None:
             self.rejections.ended(link, now)
@@ -305,7 +310,7 @@ class Node:
             self.timers.lost(link, now)
 
     def receive(self, number: int, data: bytes, now: int) -> None:
-        """Take in bytes; what cannot be right ends the link with a reason."""
+        """Handle received bytes. Invalid ones close the connection with a reason."""
         link = self.links.get(number)
         if link is None or link.closing:
             return
@@ -314,19 +319,19 @@ class Node:
         try:
             if not link.bytes_in and data.startswith(TLS):
                 raise DecodeError(
-                    "it begins with TLS, and this room goes without certificates (insecure)"
+                    "TLS handshake received, but this group has no certificates (insecure)"
                 )
             for kind, body in link.read(data):
                 self._frame(link, kind, body, now)
                 if link.closing:
                     return
             if len(link.control) > UNREAD:
-                raise LimitError(f"{len(link.control)} frames wait, and it reads none of them")
+                raise LimitError(f"{len(link.control)} frames are queued and not read")
         except RemoteError as error:
             self.refuse(link, error)
 
     def refuse(self, link: Link, error: RemoteError) -> None:
-        """End a link with a reason, and count it."""
+        """Close a connection with a reason, and count the rejection."""
         self.count(link, error)
         link.is_rejected = True
         if isinstance(error, MismatchError) and error.differs in OF_ANOTHER:
@@ -334,35 +339,35 @@ class Node:
         self.end(link, rejection(str(error)))
 
     def count(self, link: Link, error: RemoteError) -> None:
-        """Count what was refused, and go on."""
+        """Count a rejection without closing the connection."""
         self.rejected[type(error).__name__] += 1
-        self.last_rejection = f"{link.name or 'somebody who called'}: {error}"
+        self.last_rejection = f"{link.name or 'an unknown client'}: {error}"
 
     def why_out(self, lane: str) -> str:
-        """Return the last word to one who is out of the group."""
+        """Return the BYE text for a departed member."""
         member = member_of(lane)
         known = self.ordering.members if self.ordering is not None else ()
         if any(member_of(one) == member for one in known):
             return f"{PUT_OUT}: {another_life(member)}"
-        return f"{self._put_out(lane)}; join anew"
+        return f"{self._put_out(lane)}; join again"
 
     def _put_out(self, lane: str) -> str:
-        """Return by whom a member was put out, and why, as far as that is known."""
+        """Return the evicting member and the reason, as far as known."""
         why = self.ordering.put_out_by.get(lane) if self.ordering is not None else None
-        return f"{PUT_OUT} {why}" if why else f"{PUT_OUT}: {lane} is out"
+        return f"{PUT_OUT} {why}" if why else f"{PUT_OUT}: {lane} has departed"
 
     def _another_life(self) -> str:
-        """Return in words that another life of this member is in the group; empty: none is."""
+        """Return the text on a later incarnation of this member in the group. Empty: none."""
         same = (lane for lane in self.active.others() if member_of(lane) == self.name)
         return another_life(self.name) if any(same) else ""
 
     def charge(self, link: Link, what: str, words: str) -> None:
-        """Somebody says what would end this life."""
+        """Add another member's vote that this incarnation must end."""
         self.eviction_votes.bring(what, link.name, words)
         self.weigh(link.heard_ns)
 
     def weigh(self, now: int) -> None:
-        """Go out where enough of the others say so."""
+        """Leave for good if enough other members vote for it."""
         if self.ordering is not None and not self.out:
             words = self.eviction_votes.verdict(self.ordering.members, self.greeted, now)
             if words:
@@ -370,12 +375,12 @@ class Node:
                 self.go_out(begun if words == f"{PUT_OUT}: {begun}" else words)
 
     def end(self, link: Link, why: str) -> None:
-        """End a link."""
+        """Close a connection."""
         link.control.append(wire.pack_frame(wire.BYE, why.encode()[: wire.MAX_TEXT]))
-        link.closing = why or "it ends"
+        link.closing = why or "closed"
 
     def closing(self) -> list[int]:
-        """Return the links that are to be closed once what `pull` gives is written."""
+        """Return the connections to close once the bytes of `pull` are written."""
         return [number for number, link in self.links.items() if link.closing]
 
     # -- what comes --------------------------------------------------------------------------------
@@ -384,13 +389,13 @@ class Node:
         if kind == wire.BATCH:
             self._batch(link, body)
         elif len(body) > wire.MAX_CONTROL and kind not in (wire.JOIN_REPLY, wire.SENDER_IDS):
-            raise LimitError(f"a frame of kind {kind} of {len(body)} bytes")
+            raise LimitError(f"frame of kind {kind} has {len(body)} bytes")
         elif kind == wire.HELLO:
             self.handshake.greeted(link, wire.unpack_hello(body), now)
         elif kind == wire.BYE:
             self._bye(link, body)
         elif not link.lane:
-            raise DecodeError(f"a frame of kind {kind} before a greeting")
+            raise DecodeError(f"frame of kind {kind} before HELLO")
         elif kind == wire.JOIN_REPLY:
             self.handshake.welcomed(link, wire.unpack_join_reply(body), now)
         elif kind == wire.PING:
@@ -402,9 +407,9 @@ class Node:
         elif kind == audience.TOPICS and self.topic_filter is not None:
             self.topic_filter.told(link, body)
         elif self.out:
-            self.end(link, "out of the group")
+            self.end(link, "not in the group any more")
         elif self.ordering is None:
-            raise DecodeError(f"a frame of kind {kind} from one who is in no group with us")
+            raise DecodeError(f"frame of kind {kind} from a member of no common group")
         else:
             self._news(link, kind, body)
 
@@ -415,7 +420,7 @@ class Node:
         elif kind == wire.ACK:
             rows = wire.read_rows(body, link.names)
             ordering.lanes.acknowledged(link.lane, rows)
-            if link.lane in ordering.gone:  # it left, and has taken this before
+            if link.lane in ordering.gone:  # it left and had received this before
                 ordering.had_by_departed = max(ordering.had_by_departed, rows.get(self.lane, 0))
         elif kind == wire.NAK:
             self.wanted(link, wire.read_rows(body, link.names))
@@ -427,25 +432,23 @@ class Node:
         elif self.topic_filter is not None and kind in audience.KINDS:
             self.topic_filter.frame(link, kind, body)
         else:
-            raise DecodeError(f"a frame of an unknown kind, {kind}")
+            raise DecodeError(f"unknown frame kind {kind}")
 
     def _owner(self, link: Link, reader: Reader) -> None:
-        """Learn whose a lane is that the link hands on. Its owner may have shown two keys: that is
-        not the fault of who hands one of them on.
-        """
+        """Learn the proof of a sender id. A second key is not the fault of the relaying member."""
         self.learn(link, wire.lane(reader), reader.rest())
 
     def learn(self, link: Link, lane: str, owner: bytes) -> None:
-        """Learn whose a lane is from somebody else, or distrust what that one hands on of it."""
+        """Learn the proof of a sender id, or distrust the relaying member on it."""
         try:
             self.learn_owner(lane, owner)
         except DecodeError as error:
             self._distrust(link, lane, error)
 
     def learn_owner(self, lane: str, owner: bytes) -> None:
-        """Learn whose a lane is, for good: what is stored of it can be handed on after a restart.
+        """Verify and keep the proof of a sender id, for relays after a restart too.
 
-        Raises DecodeError where that is not shown.
+        Raises DecodeError for an invalid one.
         """
         before = self.seals.owner(lane)
         self.seals.learn(lane, owner)
@@ -453,13 +456,13 @@ class Node:
             self._learnt[lane] = owner
 
     def can_show(self, lane: str) -> bool:
-        """Whether others can be shown whose a lane is, without which they believe nothing of it;
-        in groups without certificates they believe whoever hands it on.
+        """Return whether this member can prove a sender id to others. Groups without certificates
+        need no proof.
         """
         return not self.seals.owner(self.lane) or bool(self.seals.owner(lane))
 
     def _distrust(self, link: Link, lane: str, error: RemoteError) -> None:
-        """Take nothing more of a lane from somebody who hands it on."""
+        """Accept nothing more of a sender from this relaying member."""
         self.count(link, error)
         link.distrusted.add(lane)
 
@@ -467,7 +470,7 @@ class Node:
         if self.out:
             return
         if self.ordering is None or not link.member:
-            raise DecodeError("a batch before the two ends know each other")
+            raise DecodeError("batch before HELLO of both ends")
         reader = Reader(body)
         name, number = wire.lookup_sender_id(reader.varint(), link.names), reader.varint()
         seal, data = reader.block(), reader.rest()
@@ -486,12 +489,14 @@ class Node:
             if self.clock_monitor is not None:
                 self.clock_monitor.received(name, number, read_head(data), direct=True)
         elif not self._compare(link, name, number, SignedBatch(seal, data)):
-            # Perhaps the sender goes on from an old copy of its store: it is to see the difference.
+            # Perhaps the sender runs from an old copy of its store. Show it the difference.
             self._hand_back(link, name, number)
 
     def _compare(self, link: Link, name: str, number: int, batch: SignedBatch) -> bool:
-        """Look whether what comes again is the same. Who sealed two under one number is proven
-        false; to put it out is left to those who know it, since what only it has is lost then.
+        """Compare a repeated batch with the known one; return whether they agree.
+
+        A sender that signed two batches under one number is proven faulty. Its eviction is left to
+        members with that knowledge, since batches only it has would be lost.
         """
         try:
             proof = compared(self.seals, self.active.lanes, name, number, batch)
@@ -500,25 +505,25 @@ class Node:
             return False
         if proof is not None and name not in self.proofs:
             self.proofs[name] = proof
-            why = f"{name} is proven false: it sealed two batches under number {number}"
+            why = f"{name} is proven faulty: it signed two batches under number {number}"
             self.count(link, ConflictError(why))
         return proof is None
 
     def _old_copy(self, by: str, number: int) -> str:
-        """Return in words that others know more of this member's log than its store does."""
+        """Return the text on a store that is older than other members' knowledge of it."""
         return f"{OLD_COPY}: {by} has another batch {number} of {self.lane}. {BEGIN_ANEW}"
 
     def _hand_back(self, link: Link, name: str, number: int) -> None:
-        """Show the other end a batch of its own log as it is here."""
+        """Send the other end a batch of its own log as it is here."""
         lane = self.active.lanes.by_name[name]
         if lane.first <= number <= lane.newest:
             link.control.append(self.outbound.batch_frame(name, number, lane.get(number)))
 
     def _two_lives(self, link: Link, name: str, error: IncarnationError) -> None:
-        """A batch shows that a store is an old copy: this member's own, or that of the sender.
+        """Handle a batch that proves an old copy of a store, the own one or the sender's.
 
-        Then the sender gets the newest batch of its log that is here. With its own signature under
-        a number that it has given out again, this is a proof.
+        The sender gets the newest batch of its log that is here. The own signature under a reused
+        number is a proof for it.
         """
         if error.member == self.lane:
             words = self._old_copy(name, self.active.lanes.newest(self.lane))
@@ -531,8 +536,10 @@ class Node:
             raise IncarnationError(words, name) from error
 
     def _handed_on(self, link: Link, name: str, number: int, batch: SignedBatch) -> None:
-        """A batch of somebody else. What is wrong with it may be the fault of either, so the link
-        stays, and the lane is asked of another.
+        """Accept a relayed batch.
+
+        A fault may be the sender's or the relaying member's. So the connection stays, and another
+        member is asked for the log.
         """
         ordering = self.active
         if name in link.distrusted:
@@ -587,24 +594,24 @@ class Node:
 
     def _bye(self, link: Link, body: bytes) -> None:
         words = self.rejections.read_bye(link, body.decode(errors="replace"))
-        link.said_bye, link.closing = True, words or "the other end ends it"
+        link.said_bye, link.closing = True, words or "closed by the other end"
         if self.ordering is None:
             if link.dialed:
                 self.refusal = link.closing
         elif self.left and link.closing.startswith(PUT_OUT):
-            if link.lane:  # it said before what it has
+            if link.lane:  # its ACK came before
                 self._closed_to.add(link.lane)
         elif link.closing.startswith(OLD_COPY):
             self.charge(link, OLD_COPY, link.closing)
         elif not link.closing.startswith(PUT_OUT):
             return
         elif link.name == self.name:
-            self.go_out(another_life(self.name))  # nobody else has this name's certificate
+            self.go_out(another_life(self.name))  # no other member has a certificate with this name
         else:
             self.charge(link, PUT_OUT, link.closing)
 
     def wanted(self, link: Link, rows: dict[str, int]) -> None:
-        """Hand on, from here on, what the other end asks for, though it is not ours."""
+        """Relay the requested batches of third members from now on."""
         for name, number in rows.items():
             lane = self.active.lanes.by_name.get(name)
             if number >= wire.NO_MORE:
@@ -612,7 +619,8 @@ class Node:
                 link.staged.pop(name, None)
                 link.loading.discard(name)
             elif lane is not None and not self.can_show(name):
-                self.outbound.say_gone(link, name, lane.newest + 1)  # somebody else is asked
+                # the other end then asks another member
+                self.outbound.say_gone(link, name, lane.newest + 1)
             elif lane is not None:
                 link.cursors[name] = number
                 link.reader.told_lacking.pop(name, None)
@@ -628,7 +636,7 @@ class Node:
     # -- the end of a turn -------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """End a turn: what was said becomes a batch."""
+        """End a step: make a batch of the sent messages."""
         ordering = self.ordering
         if ordering is None or self.out:
             return
@@ -639,7 +647,7 @@ class Node:
             self.go_out(self._another_life() or self._put_out(self.lane))
 
     def shows(self, wall_ns: int, now: int) -> None:
-        """The system's clock shows this (orders by clocks); told before all that goes by it."""
+        """Take the time of the system clock (orders by clocks), before anything that uses it."""
         if self.clock_monitor is not None:
             others: Collection[str] = () if self.ordering is None else self.ordering.members
             reading = self.clock_monitor.shows(wall_ns, now, alone=len(others) < 2)
@@ -648,13 +656,13 @@ class Node:
                 self.ordering.shows(reading)
 
     def tick(self, now: int) -> None:
-        """Let time pass."""
+        """Run the timers."""
         self.timers.tick(now)
 
     # -- the store ---------------------------------------------------------------------------------
 
     def take_rows(self) -> tuple[list[Row], dict[str, int]]:
-        """Return, once, the inputs to be stored, and what `stored` is to be told afterwards."""
+        """Return the inputs to store, and the argument of `stored` afterwards, once each."""
         if self.ordering is None:
             return [], {}
         rows, self.ordering.rows = self.ordering.rows, []
@@ -662,31 +670,33 @@ class Node:
         return rows, self.ordering.lanes.frontier() if rows else {}
 
     def take_owners(self) -> dict[str, bytes]:
-        """Return, once, what was learnt of whose lanes are, to be stored with the next rows."""
+        """Return the proofs to store with the next rows, once each."""
         learnt, self._learnt = self._learnt, {}
         return learnt
 
     def stored(self, frontier: dict[str, int]) -> None:
-        """The rows that came with this frontier are written: now others may be told."""
+        """Handle written rows: other members may learn of them now."""
         self._stored.update(frontier)
         self.news = True
         if self.ordering is not None and not self.out:
             self.handshake.stored()
 
     def safe(self) -> dict[str, int]:
-        """Return for each lane how far it will survive a crash of this member."""
+        """Return sender id -> newest number that survives a crash of this member."""
         if self.durable:
             return self._stored
         return self.ordering.lanes.frontier() if self.ordering is not None else {}
 
     def safe_number(self, name: str) -> int:
-        """Return how far one lane will survive a crash of this member."""
+        """Return the newest number of a sender that survives a crash of this member."""
         if self.durable:
             return self._stored.get(name, 0)
         return self.ordering.lanes.newest(name) if self.ordering is not None else 0
 
     def loads(self) -> list[tuple[int, str, int]]:
-        """Return, once, (link, lane, number): to ask the store for what is behind that number."""
+        """Return (connection, sender id, number) of reads from the store behind that number, once
+        each.
+        """
         found = []
         for link in self.links.values():
             found += [(link.number, name, link.cursors[name]) for name in link.loading]
@@ -695,20 +705,20 @@ class Node:
         return found
 
     def loaded(self, number: int, lane: str, batches: Iterable[tuple[int, SignedBatch]]) -> None:
-        """The store has answered."""
+        """Take batches from the store."""
         link = self.links.get(number)
         if link is not None:
             link.asked.discard(lane)
             link.staged.setdefault(lane, deque()).extend(batches)
 
     def acknowledged(self, count: int) -> None:
-        """The application is done with the first so many messages."""
+        """Finish the first `count` messages for the application."""
         self.done = max(self.done, count)
         while self._open and self._before_open + self._open[0].live_count <= self.done:
             self._before_open += self._open.popleft().live_count
 
     def snapshot(self) -> bytes:
-        """Return all that `restore` needs beside the batches; the log of rows begins anew."""
+        """Return the state for `restore` without the batches. The log of rows starts anew."""
         ordering = self.active
         waiting = (one for one in ordering.delivered if isinstance(one, SentBatch))
         runs = deque(one for one in (*self._open, *waiting) if not one.is_history)
@@ -717,10 +727,10 @@ class Node:
         return pack_state((self.group_tag, self.done, state))
 
     def restore(self, saved: Saved, now: int) -> None:
-        """Become what was stored. Raises DecodeError where that cannot be."""
+        """Restore a stored state. Raises DecodeError."""
         fields = unpack_state(saved.snapshot, 3)
         if where := misfit(fields, (BYTES, NUMBER, BYTES)):
-            raise DecodeError(f"no snapshot of a live peer: {where}")
+            raise DecodeError(f"invalid snapshot: {where}")
         self.group_tag, done, state = fields
         ordering, waiting = self.ordering_class.restored(
             state, self.settings, self.seals.seal, saved.batch_of
@@ -744,7 +754,7 @@ class Node:
         self._stored = ordering.lanes.frontier()
         self.outbound.begin(ordering.lanes.newest(self.lane))
         self.handshake.begin(ordering)
-        if self.lane in ordering.lanes.left:  # others may have to be told still
+        if self.lane in ordering.lanes.left:  # some members may not know yet
             self.left = True
             self.timers.call_all(now)
             return
@@ -761,17 +771,17 @@ class Node:
     # -- what goes out -----------------------------------------------------------------------------
 
     def place(self, lane: str) -> int:
-        """Return under which place one speaks of a lane."""
+        """Return the index of a sender id on the connections."""
         return self.outbound.place(lane)
 
     @property
     def acknowledge_every_ns(self) -> int:
-        """How long one waits to tell all what has come."""
+        """Delay of acknowledgements."""
         members = len(self.ordering.members) if self.ordering is not None else 0
         return self.settings.ack_period_ns(members)
 
     def acknowledge(self) -> None:
-        """Tell all what has come since the last time."""
+        """Acknowledge to all members the batches since the last time."""
         if not self.news or self.out:
             return
         self.news = False
@@ -782,13 +792,13 @@ class Node:
             self._told.update(news)
             frame = wire.pack_rows(wire.ACK, [(self.place(n), c) for n, c in news.items()])
             for link in self.greeted.values():
-                if link.member:  # else it is told all with its welcome
+                if link.member:  # else the join reply acknowledges
                     link.control.append(frame)
 
     def _withheld(self) -> dict[str, int]:
-        """Return lane -> last batch to acknowledge, where too much waits for the application.
+        """Return sender id -> last batch to acknowledge, where the inbox is full.
 
-        Departed members send nothing more, so theirs are acknowledged.
+        Batches of departed members are acknowledged, since they send nothing more.
         """
         ordering = self.ordering
         found = {} if ordering is None else ordering.backlog.withheld(self.inbox_limit)
@@ -797,7 +807,7 @@ class Node:
         return {lane: number for lane, number in found.items() if lane not in gone}
 
     def consume(self, count: int) -> bool:
-        """Note that the application needs no more room for the first `count` messages.
+        """Free the inbox space of the first `count` messages.
 
         Returns whether batches can be acknowledged now that were withheld.
         """
@@ -807,9 +817,9 @@ class Node:
         return self._withholds
 
     def writable(self) -> list[int]:
-        """Return the links for which `pull` may have something, or that are to be closed.
+        """Return the connections with bytes to write, or to close.
 
-        Asked in every turn: to ask each of a hundred links costs more than a message does.
+        Runs in every step: asking each of a hundred connections would cost more than a message.
         """
         own, upto = self.lane, self.safe_number(self.lane)
         return [
@@ -822,7 +832,7 @@ class Node:
         ]
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
-        """Return what is to be written on a link now: about `budget` bytes of batches."""
+        """Return the bytes to write on a connection now, about `budget` bytes of batches."""
         link = self.links[number]
         batches: list[bytes] = []
         if link.member and not link.closing and not self.out and self.ordering is not None:
@@ -831,7 +841,7 @@ class Node:
 
 
 def _drop_first(runs: deque[SentBatch], count: int) -> None:
-    """Remove the first `count` messages of runs."""
+    """Remove the first `count` messages."""
     while runs and count >= runs[0].live_count:
         count -= runs.popleft().live_count
     if runs and count > 0:

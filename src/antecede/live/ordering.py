@@ -1,7 +1,7 @@
-"""The part of a peer that its inputs alone decide: lanes through the ordering group to deliveries.
+"""Deterministic part of a peer: sender logs, ordering group, deliveries.
 
-Given the same batches in the same order it delivers the same messages in the same order, so a
-store that keeps the batches keeps everything (`antecede.live.store`).
+The same batches in the same order lead to the same deliveries. So a store of the batches is
+complete (`antecede.live.store`).
 """
 
 from __future__ import annotations
@@ -41,106 +41,110 @@ from antecede.live.ordering_state import State
 from antecede.live.settings import FULL, HOLD, NS, Settings
 
 Seal = Callable[[int, bytes], bytes]
-"""Seals a batch of one's own: (number, wire) -> seal."""
+"""Signer of own batches: (number, wire) -> signature."""
 MOST_LIVES = 1000
-"""Lives of one member that are let in here, as long as the group lasts: names are not used again,
-so each takes room for good."""
+"""Incarnations of one member in the lifetime of a group. Ids are not reused, so each takes memory
+for good."""
 STRANGERS = 1000
-"""Lanes that are not here, at most, that one lane may say are gone."""
+"""Unknown senders that one sender may declare departed, at most."""
 
 
 MOST_REASONS = 4096
-"""Members that were put out, at most, of which the reason is remembered."""
+"""Evicted members whose reason is kept, at most."""
 INVITED, CUT = 0, -1
-"""In place of a batch's number: the lane is a newcomer's that was let in; or it ends here, behind
-the batch whose number stands in place of the bytes."""
+"""Replaces a batch number. INVITED: the sender was invited. CUT: its log ends here; the bytes
+contain its last number."""
 CLOCK = ""
-"""In place of a lane: the number is what the clock showed from here on (orders by clocks)."""
+"""Replaces a sender id: the number is the clock reading from here on (orders by clocks)."""
 
 
 class Row(NamedTuple):
-    """One input, for the store."""
+    """Input for the store."""
 
     lane: str
     number: int
-    """Of the batch, or INVITED, or CUT."""
+    """Batch number, INVITED or CUT."""
     batch: SignedBatch
 
 
 class Guest(NamedTuple):
-    """What a newcomer starts from."""
+    """State for a joining member."""
 
     invitation: bytes
     frontier: dict[str, int]
-    """Up to where the invitation covers each lane."""
+    """Numbers up to which the invitation covers each sender."""
     history: tuple[Message, ...] = ()
-    """The newest messages that it covers; none where the sponsor was restarted meanwhile."""
+    """Newest messages that it covers. Empty after a restart of the sponsor."""
 
 
 class Clock:
-    """What orders by clocks and topics go by, beside the lanes. A part of `Ordering`, whose every
-    attribute would else be read more slowly (CPython keeps thirty together).
+    """State of orders by clocks and topics.
+
+    A part of `Ordering`, whose attributes would be slower beyond thirty (CPython).
     """
 
     __slots__ = ("about", "accuracy_ns", "mine", "noted", "reading", "topics")
 
     def __init__(self) -> None:
         self.reading: int | None = None
-        """What the clock shows, in orders by clocks: all inputs go by it."""
+        """Clock reading of all inputs (orders by clocks)."""
         self.noted = False
-        """Whether a row says so."""
+        """True if a row contains the reading."""
         self.accuracy_ns: int | None = None
-        """What one's own batches say of the clock; None: it is not known."""
+        """Accuracy of the clock in own batches. None: unknown."""
         self.about: tuple[str, ...] = ()
-        """Topics of what was said since the last batch."""
+        """Topics of the messages since the last batch."""
         self.topics: dict[tuple[str, int], tuple[str, ...]] = {}
-        """Of the batches that the group holds."""
+        """Topics of the batches that the group holds."""
         self.mine = frozenset[str]()
-        """What one subscribes to, the group's own topic too."""
+        """Own subscription, with the group's topic."""
 
 
 class Ordering:
-    """One member's lanes, ordering group, list of members, and what it delivers."""
+    """Sender logs, ordering group, members and deliveries of one member."""
 
     def __init__(self, lane: str, settings: Settings, seal: Seal, invitation: bytes = b"") -> None:
-        """Begin a group, or accept the invitation to one. Raises DecodeError for what is none."""
+        """Start a group, or accept an invitation. Raises DecodeError for an invalid one."""
         self.group = settings.group(lane, invitation)
         self.settings, self._seal, self._invitation = settings, seal, invitation
         self.me = lane
         self.lanes = SenderLogs()
         self.lanes.by_name[self.me] = SenderLog()
         self.members: dict[str, str] = {}
-        """Lane -> address ("": unknown), of everybody who is in."""
+        """Sender id of each member -> address ("": unknown)."""
         self.gone: set[str] = set()
-        """Lanes of those who left or were put out: they never come back."""
+        """Sender ids of departed members, which never return."""
         self.had_by_departed = 0
-        """Newest own batch that a member acknowledged that is gone now."""
+        """Newest own batch that a departed member acknowledged."""
         self.put_out_by: dict[str, str] = {}
-        """Lane of a member that was put out in this run -> by whom and why."""
+        """Sender id of a member evicted in this run -> evicting member and reason."""
         self.guests: dict[str, Guest] = {}
-        """Lanes of newcomers that were let in here and have not said so to all yet."""
+        """Invited members that have not announced their join yet."""
         self.delivered: list[Delivery] = []
         self.backlog = Backlog()
         self.place = 0
-        """How many messages were delivered."""
+        """Number of delivered messages."""
         self.said = 0
-        """How many messages the application sent; their numbers, unless they answer each other."""
+        """Number of messages that the application sent. Their numbers, except with order "reply".
+        """
         self.given_up = 0
-        """How many batches were given up, since what they depend on died with its sender."""
+        """Number of abandoned batches, whose causes are lost."""
         self.cuts: dict[str, int] = {}
-        """Lanes that were given up behind a batch, or end there: their last numbers."""
+        """Sender id -> last number of its log, where that was truncated or ended."""
         self.spoiled: dict[str, str] = {}
-        """Lanes whose batches carried what cannot be: why nothing of them is heeded any more. They
-        are ordered all the same, since when it is found out differs from member to member, and what
-        one took others may depend on."""
+        """Sender id -> reason to ignore its invalid payloads.
+
+        The batches are still ordered: members detect the fault at different times, and other
+        batches may depend on these."""
         self.broken: dict[str, str] = {}
-        """Lanes with a batch that the ordering group refuses, as everybody's does: their ends."""
+        """Sender id -> reason to accept nothing more: the group rejects a batch, as all members do.
+        """
         self._strangers: dict[str, int] = {}
-        """Lane -> how many lanes it said are gone that were never here."""
+        """Sender id -> number of unknown senders that it declared departed."""
         self.rows: list[Row] = []
-        """Inputs since the store was given some; filled where `keep_rows` says so."""
+        """Inputs for the store since the last ones, if `keep_rows`."""
         self.urgent_rows = False
-        """Whether one of these is said here: it goes out once the store has it."""
+        """True if one of these is an own batch, which is sent once the store has it."""
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
         self._one_a_batch, self._largest = settings.by_reply, settings.max_message_bytes
@@ -150,25 +154,25 @@ class Ordering:
         self._bytes = 0
         self._timed, self._by_topics = settings.timed, settings.by_topics
         self._apart = self._one_a_batch or self._by_topics
-        """Whether not everything that is said in a row may go together."""
+        """True if consecutive messages may need separate batches."""
         self.clock = Clock()
         self._stalled: set[str] = set()
-        """Lanes whose next batch the group has no room for, or speaks of who or what is not known
-        here yet."""
+        """Senders whose next batch the group cannot take yet: no capacity, or an unknown reference.
+        """
         self._met = 0
-        """How many lanes have begun."""
+        """Number of senders met."""
         self._tried: tuple[int, ...] = ()
-        """How things stood when the stalled ones were tried in vain."""
+        """State at the last vain attempt for the stalled senders."""
 
     # -- what is said here -------------------------------------------------------------------------
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
-        """Take a message of the application; returns what it is called from now on.
+        """Send a message of the application; return its id.
 
-        Raises LocalError for what is no message, or answers one that was never here.
+        Raises LocalError for an invalid message or an unknown parent.
         """
         if type(payload) is not bytes:
-            raise LocalError(f"a message is bytes, not {type(payload).__name__}")
+            raise LocalError(f"payload is a {type(payload).__name__}; expected bytes")
         size = len(payload)
         if size > self._largest:
             raise LocalError(f"{size} bytes; largest={self.settings.max_message_bytes} is the most")
@@ -180,8 +184,7 @@ class Ordering:
             self._begin_about(topics)
         if reply_to:
             raise LocalError(
-                f"with order {self.settings.order!r} messages answer no others: "
-                'order="reply" is for answers'
+                f'reply_to= is not supported by order {self.settings.order!r}; use order="reply"'
             )
         self.said = number = self.said + 1
         self._pending.append(payload)
@@ -191,12 +194,12 @@ class Ordering:
         return new_id((self.me, number))
 
     def _begin_about(self, topics: Collection[str]) -> None:
-        """Say what comes next about these topics, in another batch than what is about others."""
+        """Start a new batch if the topics change."""
         if not self._by_topics:
-            raise LocalError(f"with order {self.settings.order!r} messages are about no topics")
+            raise LocalError(f"topics= is not supported by order {self.settings.order!r}")
         about = heads.own_topics(topics)
         if not about:
-            raise LocalError("name the topics that the message is about: topics=[...]")
+            raise LocalError("the message has no topics; give topics=[...]")
         if about != self.clock.about:
             self.flush()
             self.clock.about = about
@@ -217,12 +220,12 @@ class Ordering:
         return number
 
     def change(self, change: Change) -> None:
-        """Say that somebody came or went."""
+        """Announce a change of the group."""
         self._changes.append(change)
 
     @property
     def unsent(self) -> int:
-        """How many batches will be made of what was said since the last; 0: nothing was."""
+        """Number of batches that the messages since the last one will need."""
         if self._by_topics:
             return bool(self._pending) + bool(self._changes)
         return bool(self._pending or self._changes)
@@ -234,20 +237,20 @@ class Ordering:
 
     @property
     def memory_in_use(self) -> int:
-        """Bytes of this member's messages in memory: in no batch yet, or kept for others."""
+        """Bytes of own messages in memory: in no batch yet, or kept for others."""
         return self._bytes + self.lanes.by_name[self.me].bytes
 
     def buffer_full(self) -> BufferFullError:
-        """Return the error for a message that `memory` has no room for."""
+        """Return the error for a message beyond `max_memory_bytes`."""
         return BufferFullError(
-            f"{member_of(self.me)}: {self.memory_in_use:,} bytes of its messages wait for the "
-            f"others or the store; memory={self.settings.max_memory_bytes:,} is the limit: `await "
-            "peer.send(...)`, or `await peer.room()` first"
+            f"{member_of(self.me)}: {self.memory_in_use:,} bytes wait for other members or the "
+            f"store; max_memory_bytes={self.settings.max_memory_bytes:,} is the limit; use `await "
+            "peer.send(...)`, or `await peer.drain()` first"
         )
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of messages that wait to be sent."""
+        """Bytes of unsent messages."""
         return self._bytes
 
     @property
@@ -255,11 +258,11 @@ class Ordering:
         return self.lanes.by_name[self.me].newest + 1
 
     def flush(self) -> None:
-        """Make a batch of what was said since the last one."""
+        """Make a batch of the messages since the last one."""
         if not (self._pending or self._changes):
             return
         first = self._next if self._one_a_batch else self.said - len(self._pending) + 1
-        if self._by_topics and self._changes:  # they are for all
+        if self._by_topics and self._changes:  # they concern all members
             changes, self._changes = self._changes, []
             self._send(Batch(first, [], changes), (), (GROUP_TOPIC,))
             if not self._pending:
@@ -285,7 +288,7 @@ class Ordering:
         return sent.seq
 
     def _post(self, payload: bytes, topics: tuple[str, ...]) -> group_message.Sent:
-        """Give a batch to an order by clocks."""
+        """Send a batch in an order by clocks."""
         (packet,) = self.group.post(payload, topics=topics, now_ns=self._now())
         assert isinstance(packet.wire, group_message.Sent)
         return packet.wire
@@ -309,23 +312,23 @@ class Ordering:
     # -- what others said --------------------------------------------------------------------------
 
     def take(self, name: str, number: int, batch: SignedBatch) -> bool:
-        """Take the next batch of another member's lane; False: it is known.
+        """Accept the next batch of another sender. False: it is known.
 
-        Raises SequenceError for a gap before it, and another RemoteError when it cannot be: then
-        nothing was taken.
+        Raises SequenceError for a gap before it, another RemoteError for an invalid one, without
+        effect.
         """
         if name in self.cuts:
             return False
         if name in self.broken:
-            raise DecodeError(f"nothing more is taken of {name}: {self.broken[name]}")
+            raise DecodeError(f"log of {name} ended after an invalid batch: {self.broken[name]}")
         lane = self.lanes.by_name.get(name)
         if lane is None:
             if number != 1:
-                raise SequenceError(f"batch {number} of {name}, of which there is none here")
+                raise SequenceError(f"batch {number} of {name} before batch 1")
             self._check_lives(name)
             lane = self.lanes.by_name[name] = SenderLog()
         messages: list[group_message.Message] = []
-        if lane.fed == lane.newest == number - 1:  # as mostly: nothing of it waits for room
+        if lane.fed == lane.newest == number - 1:  # the usual case: nothing before it is stalled
             try:
                 messages = self._receive(name, number, batch.wire)
                 lane.fed = number
@@ -350,27 +353,28 @@ class Ordering:
         self.rows.append(Row(lane, number, batch))
 
     def _check_lives(self, name: str) -> None:
-        """Raise LimitError where a member has begun too many lives."""
+        """Raise LimitError for a member with too many incarnations."""
         member = member_of(name)
         if sum(member_of(lane) == member for lane in self.lanes.by_name) >= MOST_LIVES:
-            raise LimitError(f"{member} has begun {MOST_LIVES} lives in this group")
+            raise LimitError(f"{member} has had {MOST_LIVES} incarnations in this group, the limit")
 
     def takes(self, name: str) -> bool:
-        """Whether anything more is taken of a lane."""
+        """Return whether further batches of a sender are accepted."""
         return name not in self.broken and name not in self.cuts
 
     def end_lane(self, name: str, why: str) -> None:
-        """Take nothing more of a lane."""
+        """Accept nothing more of a sender."""
         self.broken.setdefault(name, why)
 
     def forget(self, lane: str) -> None:
-        """Who was connected, and is neither a member nor let in, is gone without a trace."""
+        """Forget a disconnected member that is neither in the group nor invited."""
         if lane not in self.members and lane not in self.guests:
             self.lanes.heard.pop(lane, None)
 
     def _receive(self, name: str, number: int, wire: bytes) -> list[group_message.Message]:
         meet = (name,) if number == 1 else ()
-        if self.cuts and self._one_a_batch:  # nobody waits for these, so they may be spoken of
+        # no member waits for these, so later batches may refer to them
+        if self.cuts and self._one_a_batch:
             meet = *meet, *self.cuts
         if self._timed:
             messages = self._receive_timed(name, number, wire, meet)
@@ -391,21 +395,23 @@ class Ordering:
         return messages
 
     def take_run(self, name: str, upto: int, batch: SignedBatch) -> bool:
-        """Take what stands for the next batches of another member's lane, up to a number.
+        """Accept a skip marker for the next batches of another sender, up to a number.
 
-        False: they are known. Raises SequenceError for a gap before it, DecodeError where nothing
-        more is taken.
+        False: they are known. Raises SequenceError for a gap before it, DecodeError for an ended
+        log.
         """
         if name in self.cuts:
             return False
         if name in self.broken:
-            raise DecodeError(f"nothing more is taken of {name}: {self.broken[name]}")
+            raise DecodeError(f"log of {name} ended after an invalid batch: {self.broken[name]}")
         lane, run = self.lanes.by_name.get(name), heads.read_run(batch.wire)
         before = 0 if lane is None else lane.newest
         if upto <= before:
             return False
         if run.first > before + 1 or lane is None:
-            raise SequenceError(f"batches {run.first} to {run.last} of {name} behind {before}")
+            raise SequenceError(
+                f"skipped batches {run.first} to {run.last} of {name} after {before}"
+            )
         was_fed = lane.fed == before
         for number in range(before + 1, upto + 1):
             self.lanes.take(name, number, batch)
@@ -418,12 +424,12 @@ class Ordering:
         return True
 
     def miss(self, name: str, count: int) -> None:
-        """Tell the application that so many batches of a lane never come."""
+        """Report batches of a sender that never arrive."""
         self.given_up += count
         self.delivered.append(MessagesAbandoned(name, count, ()))
 
     def _deliver(self, messages: Iterable[group_message.Message]) -> None:
-        """Hand messages over, and feed the lanes that waited for them or for room."""
+        """Deliver messages, and feed the senders that waited for them or for capacity."""
         work = deque(messages)
         while True:
             while work:
@@ -435,12 +441,12 @@ class Ordering:
                 work.extend(self._feed(name))
 
     def _stands(self) -> tuple[int, ...]:
-        """Return what has to change before a stalled lane is worth another try."""
+        """Return the state whose change makes another attempt for stalled senders worthwhile."""
         own, second = self.lanes.newest(self.me), (self.clock.reading or 0) // NS
         return self.group.stats().held, self._met, own, len(self.cuts), second
 
     def _feed(self, name: str) -> list[group_message.Message]:
-        """Give the group what a lane has for it; returns what is delivered."""
+        """Feed the batches of a sender to the group; return the deliveries."""
         lane, delivered = self.lanes.by_name[name], list[group_message.Message]()
         while lane.fed < lane.newest and name not in self.broken:
             wire = lane.get(lane.fed + 1).wire
@@ -462,7 +468,7 @@ class Ordering:
         topics = self.clock.topics.pop(message.id, ()) if self._by_topics else ()
         if self.spoiled and message.sender in self.spoiled:
             return
-        if self.gone and message.sender in self.lanes.left:  # behind its own word that it goes
+        if self.gone and message.sender in self.lanes.left:  # behind its leave
             return
         try:
             batch = batches.unpack(message.payload)
@@ -490,20 +496,21 @@ class Ordering:
             self._changed(message.sender, change)
 
     def stalled(self) -> dict[str, int]:
-        """Return the lanes whose next batch waits for room, or speaks of somebody who is not known
-        here yet, with that batch's number.
+        """Return stalled sender -> its next batch number.
+
+        The batch waits for capacity, or refers to an unknown sender.
         """
         return {name: self.lanes.by_name[name].fed + 1 for name in sorted(self._stalled)}
 
     # -- time and topics ---------------------------------------------------------------------------
 
     def shows(self, reading: int) -> None:
-        """The clock shows this from now on (never less than before); what waited for it goes."""
+        """Take a clock reading, which never falls; deliver what waited for it."""
         if not self._timed or reading == self.clock.reading:
             return
         before, self.clock.reading, self.clock.noted = self.clock.reading, reading, False
         messages = self.group.tick(now_ns=reading)
-        # What a stalled lane says of a time far ahead may be believed by now: once a second.
+        # A batch far ahead of the clock may be acceptable now. Retry once a second.
         again = self._stalled and (before or 0) // NS != reading // NS
         if messages or again:
             if self.keep_rows:
@@ -513,12 +520,12 @@ class Ordering:
 
     def _now(self) -> int:
         if self.clock.reading is None:
-            raise LocalError(f"order {self.settings.order!r} goes by a clock, and none was shown")
+            raise LocalError(f"order {self.settings.order!r} needs a clock reading first")
         return self.clock.reading
 
     @property
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """Lane -> topics, of the members; nothing in orders without topics."""
+        """Member -> topics; empty in orders without topics."""
         if not self._by_topics:
             return {}
         known = self.group.subscriptions()
@@ -536,7 +543,7 @@ class Ordering:
             self.spoiled.setdefault(by, str(error))
             return
         self.group.subscribe(by, (*topics, GROUP_TOPIC))
-        if by == self.me:  # what was about others is not held any more
+        if by == self.me:  # held batches on other topics are gone
             self.clock.mine = frozenset((*topics, GROUP_TOPIC))
             held = {one.message.id for one in self.group.blocked_on()}
             self.clock.topics = {key: one for key, one in self.clock.topics.items() if key in held}
@@ -545,16 +552,16 @@ class Ordering:
     # -- who is in ---------------------------------------------------------------------------------
 
     def _changed(self, by: str, change: Change) -> None:
-        """Heed a change of the group. Changes commute: who is gone never comes back."""
+        """Apply a change of the group. Changes commute: departed members never return."""
         if not _may_say(by, change):
-            self.spoiled.setdefault(by, f"it says that {change}, which only {change.member} can")
+            self.spoiled.setdefault(by, f"it announces that {change}; only {change.member} may")
             return
         before = set(self.members)
         if change.kind is ChangeKind.SUBSCRIBED:
             self._subscribed(by, change)
         elif change.kind is ChangeKind.JOINED:
             if change.sender_id not in self.gone:
-                if change.sender_id not in self.members:  # else it was restarted, and says so again
+                if change.sender_id not in self.members:  # else a restart, which announces it again
                     self._forget_guests(change.member, change.sender_id)
                 self.members[change.sender_id] = change.detail
         elif self._may_be_gone(by, change.sender_id):
@@ -568,7 +575,9 @@ class Ordering:
             self.delivered.append(View(tuple(sorted(self.members)), change))
 
     def _may_be_gone(self, by: str, lane: str) -> bool:
-        """Whether a lane may be noted as gone: of lanes that were never here so many by each."""
+        """Return whether a sender may be recorded as departed. Unknown ones are limited by
+        reporter.
+        """
         if lane in self.lanes.by_name or lane in self.gone:
             return True
         count = self._strangers[by] = self._strangers.get(by, 0) + 1
@@ -582,11 +591,11 @@ class Ordering:
         self.had_by_departed = max(self.had_by_departed, table.get(self.me, 0))
 
     def invite(self, lane: str) -> Guest:
-        """Let a newcomer in: what it lacks is kept from now on.
+        """Invite a joining member, and keep from now on what it lacks.
 
-        Asked again before the newcomer has begun, gives the same. A newcomer that another member
-        invited before this one joined is in the group's state, and is invited again. Raises
-        LocalError for a lane that is or was in the group.
+        Repeated calls before its join return the same. If another member invited it before this one
+        joined, the group knows it, and it is invited again. Raises LocalError for a sender that is
+        or was in the group.
         """
         guest = self.guests.get(lane)
         if guest is None:
@@ -604,25 +613,25 @@ class Ordering:
         return self.group.invite(lane, again=is_invited)
 
     def _check_invited(self, member: str) -> None:
-        """Raise LocalError where a member was let in too often."""
+        """Raise LocalError for a member that was invited too often."""
         if sum(member_of(lane) == member for lane in self.group.frontier()) >= MOST_LIVES:
-            raise LocalError(f"{member} has begun {MOST_LIVES} lives in this group, which is all")
+            raise LocalError(f"{member} has had {MOST_LIVES} incarnations in this group, the limit")
 
     def _forget_guests(self, member: str, but: str = "") -> None:
-        """A member has one life at a time: earlier ones that never began will not."""
+        """Forget the earlier invitations of a member: it has one incarnation at a time."""
         for lane in [one for one in self.guests if member_of(one) == member]:
             del self.guests[lane]
             if lane != but:
                 self.lanes.heard.pop(lane, None)
 
     def others(self) -> list[str]:
-        """Return the lanes of all members but one's own."""
+        """Return the sender ids of the other members."""
         return [lane for lane in self.members if lane != self.me]
 
     def done(self) -> dict[str, int]:
-        """Return for each lane up to where all was delivered: where a newcomer's lanes begin."""
+        """Return sender -> number up to which all is delivered, where a joining member starts."""
         found = dict.fromkeys(self.lanes.by_name, 0)
-        if self._by_topics:  # some numbers never come
+        if self._by_topics:  # some numbers never arrive
             found = {name: lane.fed for name, lane in self.lanes.by_name.items()}
             for one in self.group.blocked_on():
                 sender, seq = one.message.id
@@ -636,14 +645,14 @@ class Ordering:
         return found
 
     def oldest(self) -> dict[str, int]:
-        """Return which rows a store keeps for others, once it has a snapshot: lane -> number."""
+        """Return sender -> oldest row that a store keeps for others after a snapshot."""
         found = {name: lane.oldest for name, lane in self.lanes.by_name.items()}
         if self.clock.reading is not None:
             found[CLOCK] = self.clock.reading + 1
         return found
 
     def free(self, connected: Iterable[str]) -> None:
-        """Give up what all have, members, guests and who is connected, and no newcomer needs."""
+        """Free the batches that all members, invited ones and connections have."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
         stable = self.lanes.stable(lanes)
         if stable:
@@ -653,10 +662,10 @@ class Ordering:
     # -- what died with its sender -----------------------------------------------------------------
 
     def hopeless(self) -> orphans.Ends:
-        """Return, for lanes of members that are gone, behind which batch nothing can be delivered,
-        and the lanes of which something is missing, if nobody has more of these than is here.
+        """Return the ends of departed senders' logs, and the senders with missing batches.
 
-        In orders by replies only answers to what is missing wait: see `antecede.live.orphans`.
+        Nothing behind these ends can be delivered if no member has more than this one. With order
+        "reply" only replies wait: see `antecede.live.orphans`.
         """
         if not self._one_a_batch:
             return orphans.hopeless(self.group, self.gone, self.lanes.newest)
@@ -675,15 +684,16 @@ class Ordering:
         return found | orphans.ended(self.group, self.gone, have, self.cuts)
 
     def cut(self, lane: str, last: int, lacking: tuple[str, ...]) -> None:
-        """Give up what has come of a gone member behind a batch. Its lane ends there.
+        """Truncate a departed sender's log behind a batch.
 
-        Order "reply": nothing came behind it, and what answers more than that is an orphan.
+        Order "reply": nothing was received behind it, and replies to later batches lose their
+        parent.
         """
         if self.keep_rows:
             self._row(lane, CUT, SignedBatch(b"", str(last).encode()))
         self.cuts[lane] = last
         if self._one_a_batch:
-            if lane not in self.lanes.by_name:  # a stranger: should it come after all, it is told
+            if lane not in self.lanes.by_name:  # an unknown sender, evicted if it appears later
                 self.gone.add(lane)
             self._deliver(())
             self._deliver(orphans.released(self.group, self.cuts))
@@ -696,7 +706,7 @@ class Ordering:
     # -- the way through a store -------------------------------------------------------------------
 
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
-        """Return everything but the batches, with what the application has not acknowledged."""
+        """Return the state without batches, with the unacknowledged messages."""
         self.clock.noted = False  # the rows begin anew
         lanes = ((n, one.oldest, one.newest, one.fed) for n, one in self.lanes.by_name.items())
         guests = ((n, g.invitation, tuple(g.frontier.items())) for n, g in self.guests.items())
@@ -729,9 +739,9 @@ class Ordering:
         seal: Seal,
         batch_of: Callable[[str, int], SignedBatch],
     ) -> tuple[Ordering, list[SentBatch]]:
-        """Return what `state` was made of, and the messages that were not acknowledged then.
+        """Return the ordering of a `state`, and the messages that were unacknowledged then.
 
-        `batch_of` gives batches that were taken and not yet given to the group. Raises DecodeError.
+        `batch_of` returns batches that the group had not taken yet. Raises DecodeError.
         """
         was = ordering_state.unpack(stored)
         ordering = cls(was.me, settings, seal, was.invitation)
@@ -759,7 +769,7 @@ class Ordering:
         return ordering, [ordering_state.as_said(one) for one in was.open]
 
     def replay(self, row: Row) -> None:
-        """Do again what an input did. Raises DecodeError where the store cannot be right."""
+        """Repeat an input. Raises DecodeError for an inconsistent store."""
         name, number, batch = row
         if name == CLOCK:
             self.shows(number)
@@ -779,14 +789,16 @@ class Ordering:
         wire = batch.wire[heads.read_head(batch.wire).start :] if self._timed else batch.wire
         said = self.group.said(wire)
         if said is None:
-            raise DecodeError(f"batch {number} of one's own lane says nothing")
+            raise DecodeError(f"own batch {number} in the store is empty; restore an intact copy")
         self.group.speak_as(wire)
         if self._timed:
             sent = self._post(said.payload, said.topics)
         else:
             sent = self.group.send(said.payload, reply_to=said.reply_to)
         if bytes(sent) != wire or sent.seq != number:
-            raise DecodeError(f"batch {number} of one's own lane does not come out as it went in")
+            raise DecodeError(
+                f"own batch {number} differs from its replay; restore an intact copy of the store"
+            )
         own = batches.unpack(said.payload)
         self._keep_own(number, batch)
         self.said += len(own.said)
@@ -794,20 +806,24 @@ class Ordering:
         self._deliver(())
 
     def begin_again(self) -> None:
-        """After a replay: go on in a new life of the ordering group."""
+        """Continue after a replay in a new incarnation of the ordering group."""
         self.group.restore(self.group.snapshot())
 
 
 def _may_come_right(error: RemoteError) -> bool:
-    """Whether a batch that the ordering group does not take now may be one for later: there is no
-    room, or it speaks of somebody, or of a message of one's own, that it cannot know yet. What is
-    refused must be refused by all, or some wait for what others took.
+    """Return whether the group may accept a rejected batch later.
+
+    It may lack capacity, or a sender or own message that the batch refers to. A final rejection
+    must be common to all members; otherwise some wait for batches that others took.
     """
     return isinstance(error, LimitError | UnknownMemberError) or type(error) is SequenceError
 
 
 def _may_say(by: str, change: Change) -> bool:
-    """Everybody speaks for itself, and a life says that former ones are over; anybody puts out."""
+    """Return whether a member may announce a change.
+
+    A member speaks for itself, and an incarnation ends earlier ones. Any member may evict another.
+    """
     if change.kind in (ChangeKind.JOINED, ChangeKind.SUBSCRIBED):
         return change.sender_id == by
     return change.kind is ChangeKind.EVICTED or change.member == member_of(by)

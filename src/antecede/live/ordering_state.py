@@ -1,4 +1,4 @@
-"""What `Ordering` is, beside the batches, as bytes for a store."""
+"""Serialized state of an `Ordering`, without batches."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ STATE: tuple[Shape, ...] = (
 
 
 class State(NamedTuple):
-    """In the order in which it is stored; what is not said here is as `Ordering` has it."""
+    """Fields in the order of storage, with the meaning of `Ordering`'s."""
 
     me: str
     invitation: bytes
     group: bytes
-    """The ordering group's snapshot."""
+    """Snapshot of the ordering group."""
     lanes: tuple[tuple[str, int, int, int], ...]
-    """Name, oldest, newest, fed."""
+    """Sender id, oldest, newest, fed."""
     members: tuple[tuple[str, str], ...]
     gone: tuple[str, ...]
     place: int
     said: int
     open: tuple[Message, ...]
-    """What the application has not acknowledged: the last of the `place` messages delivered."""
+    """Unacknowledged messages: the last of the `place` delivered ones."""
     spoiled: tuple[tuple[str, str], ...]
     guests: tuple[tuple[str, bytes, tuple[tuple[str, int], ...]], ...]
-    """Lane, invitation, frontier."""
+    """Sender id, invitation, frontier."""
     cuts: tuple[tuple[str, int], ...]
     history: tuple[Message, ...]
     aside: tuple[Id, ...]
-    """Of order "reply": messages that were set aside."""
+    """Dropped messages (order "reply")."""
     reading: int | None
-    """What the clock showed."""
+    """Clock reading."""
     left: tuple[str, ...]
 
 
@@ -65,10 +65,10 @@ def pack(state: State) -> bytes:
 
 
 def unpack(data: bytes) -> State:
-    """Return what `pack` wrote. Raises DecodeError."""
+    """Return the state of `pack`. Raises DecodeError."""
     fields = unpack_state(data, len(STATE))
     if where := misfit(fields, STATE):
-        raise DecodeError(f"no state of a live peer: {where}")
+        raise DecodeError(f"invalid state of a live peer: {where}")
     was = State(*fields)
     return was._replace(
         open=tuple(_message(*one) for one in was.open),
@@ -78,7 +78,7 @@ def unpack(data: bytes) -> State:
 
 
 def as_said(message: Message) -> SentBatch:
-    """Return a message as what was said at once."""
+    """Return a message as a batch of one."""
     return SentBatch(message.sender_id, message.number, [message.payload], *message[3:6])
 
 

@@ -1,9 +1,9 @@
-"""What waits for messages that died with their senders, and are nobody's any more.
+"""Messages whose causes were lost with departed senders.
 
-Order "reply": an answer waits for its parent. Where the parent's sender is gone, all members are
-connected and have the same of it (`upkeep`), the parent is not to come: every member ends that lane
-where it is and does the same with what waited: hands it over, marked with what is missing, or sets
-it aside with all that answers it. Both follow from the inputs alone, so a store replays them.
+Order "reply": a reply waits for its parent. The parent is lost if its sender has departed, and all
+members are connected and have the same batches of it (`upkeep`). Then every member ends that log
+and treats the waiting replies alike. It delivers them, marked with the lost parent, or drops them
+with all replies to them. Both follow from the inputs, so a store replays them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from antecede.live.events import Id, MessagesAbandoned, is_lane
 from antecede.live.settings import DROP
 
 Ends = dict[str, tuple[int, tuple[str, ...]]]
-"""Lane -> (its last batch that counts, lanes of which something is missing)."""
+"""Sender id -> (its last valid batch, senders with missing batches)."""
 
 
 def hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -> Ends:
-    """Return, for lanes of gone members, behind which batch nothing can be delivered, and what is
-    lacking: in orders in which all waits for its causes. `newest`: of a lane, what there is of it.
+    """Return the ends of departed senders' logs in orders where all messages wait for causes.
+
+    `newest`: newest batch here by sender.
     """
     dead: dict[Id, set[str]] = {}
     waiting = {Id(*one.message.id): one.waits_for for one in group.blocked_on()}
@@ -48,9 +49,7 @@ def hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -
 def ended(
     group: Group, gone: Container[str], newest: Mapping[str, int], cuts: Container[str]
 ) -> Ends:
-    """Return, for lanes of gone members that held answers need more of than is here: the number of
-    their last batch, and the lane itself as what is lacking.
-    """
+    """Return the ends of departed senders' logs whose later batches held replies need."""
     lanes = {
         lane
         for one in group.blocked_on()
@@ -61,7 +60,7 @@ def ended(
 
 
 def released(group: Group, cuts: Mapping[str, int]) -> list[group_message.Message]:
-    """Return what waited for nothing but what lies behind the end of a lane, and what follows."""
+    """Return the messages that waited only for batches behind the ends, and their dependents."""
     found: list[group_message.Message] = []
     while group.stats().held:
         lost = {
@@ -78,10 +77,10 @@ def released(group: Group, cuts: Mapping[str, int]) -> list[group_message.Messag
 
 
 def strangers(group: Group, waiting: Iterable[bytes], known: Container[str]) -> Ends:
-    """Return the lanes that nobody who is here has heard of, and what waits answers, as `ended`.
+    """Return, as `ended`, the unknown senders that waiting messages reply to.
 
-    `waiting`: batches of members that are gone, which the group does not take since they speak of
-    others that have not begun here. Nothing of these is here, so their lanes end at once.
+    `waiting`: batches of departed members that the group rejects, since they refer to senders that
+    never started here. No batch of these is here, so their logs end at once.
     """
     found: Ends = {}
     for wire in waiting:
@@ -93,15 +92,15 @@ def strangers(group: Group, waiting: Iterable[bytes], known: Container[str]) -> 
 
 
 class Orphans:
-    """What becomes of an answer without a parent, by the policy of the group."""
+    """Treatment of replies without a parent, by the policy of the group."""
 
     def __init__(self, policy: str, aside: Iterable[Id] = ()) -> None:
         self._policy = policy
         self.aside = set(aside)
-        """Messages that were set aside."""
+        """Dropped messages."""
 
     def set_aside(self, message: group_message.Message) -> MessagesAbandoned | None:
-        """Return what to tell the application instead of a message; None: hand it over."""
+        """Return the event that replaces a dropped message. None: deliver it."""
         if self._policy != DROP:
             return None
         lost = [*message.missing, *(one for one in message.reply_to if Id(*one) in self.aside)]

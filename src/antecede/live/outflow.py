@@ -1,4 +1,4 @@
-"""What goes out over the links: names of lanes, frames beside batches, and batches."""
+"""Outbound data of all connections: sender ids, control frames and batches."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
     from antecede.live.node import Node
 
 SPECIMENS = 32
-"""Newest own batches of which the smallest is sent again to a member that returns."""
+"""Newest own batches, of which the smallest is sent again to a returning member."""
 BATCH_FRAMES = 64
-"""Newest own batches whose frames are kept, since they go over all links alike."""
+"""Newest own batches whose frames are cached for all connections."""
 SMALL_BATCH = 1 << 12
-"""Bytes of a batch whose frame is kept."""
+"""Largest batch whose frame is cached, bytes."""
 
 
 class Outbound:
-    """What one peer writes, and under which places it speaks of lanes."""
+    """Frames to write, and indices of sender ids."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self.places: list[str] = []
-        """Lanes by the places under which this peer speaks of them."""
+        """Sender ids by their indices."""
         self._place_of: dict[str, int] = {}
         self._framed: dict[int, bytes] = {}
         self.begun = self.written_upto = 0
-        """Newest own batch of earlier runs of the program, and of those that others heard of."""
+        """Newest own batch of earlier runs, and newest one announced to others."""
         self.resent = 0
-        """Batches of others that were handed on."""
+        """Relayed batches."""
 
     def begin(self, newest: int) -> None:
-        """Go on behind the newest own batch that the store has."""
+        """Continue behind the newest own batch in the store."""
         self.begun = self.written_upto = newest
 
     def told(self, number: int) -> None:
-        """Note that others hear of own batches up to this one."""
+        """Record that others know of own batches up to this one."""
         self.written_upto = max(self.written_upto, number)
 
     def specimen(self, had: int) -> bytes | None:
-        """Return the frame of a small own batch of this run that the other end says it has.
+        """Return the frame of a small own batch of this run that the other end reports to have.
 
-        It differs from the one there if this member goes on from an old copy of its store.
-        None: there is no such batch in memory, or the order is by topics.
+        It differs from the batch there if this member runs from an old copy of its store. None: no
+        such batch in memory, or an order by topics.
         """
         if self._node.topic_filter is not None:
             return None
@@ -58,7 +58,7 @@ class Outbound:
         return self.batch_frame(self._node.lane, n := min(some)[1], lane.get(n)) if some else None
 
     def place(self, lane: str) -> int:
-        """Return under which place one speaks of a lane."""
+        """Return the index of a sender id."""
         place = self._place_of.get(lane)
         if place is None:
             place = self._place_of[lane] = len(self.places)
@@ -66,7 +66,7 @@ class Outbound:
         return place
 
     def written(self, link: Link, batches: list[bytes], now: int) -> list[bytes]:
-        """Return what is to be written on a link now, with these frames of batches at the end."""
+        """Return the bytes to write on a connection now, with these batch frames at the end."""
         parts: list[bytes] = []
         if link.lane and link.named < len(self.places):
             parts.append(wire.pack_names(self.places[link.named :]))
@@ -75,7 +75,7 @@ class Outbound:
             link.told_budget = True
             link.control.append(wire.pack_frame(wire.BUDGET, varint(self._node.flow.budget)))
         if link.control:
-            # The greeting is the first of all, and names nothing.
+            # HELLO is the first frame and uses no index
             if link.bytes_out == 0:
                 parts.insert(0, link.control.popleft())
             parts += link.control
@@ -89,7 +89,7 @@ class Outbound:
         return parts
 
     def batches(self, link: Link, budget: int) -> list[bytes]:
-        """Return frames of what the other end of a link is owed: about `budget` bytes."""
+        """Return frames of batches that the other end lacks, about `budget` bytes."""
         parts: list[bytes] = []
         for name in link.cursors:
             budget -= self._lane(link, name, self._node.safe_number(name), budget, parts)
@@ -98,12 +98,12 @@ class Outbound:
         return parts
 
     def _lane(self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]) -> int:
-        """Add frames of one lane; returns their bytes."""
+        """Add batch frames of one sender; return their bytes."""
         lanes = self._node.active.lanes
         cursor, lane, size = link.cursors[name], lanes.by_name[name], 0
         if cursor >= upto:
             return 0
-        if cursor + 1 < lane.first:  # others may have handed on what was to come over this link
+        if cursor + 1 < lane.first:  # other members may have relayed these batches
             cursor = max(cursor, lanes.heard.get(link.lane, {}).get(name, 0))
             link.cursors[name] = cursor
         staged = link.staged.get(name)
@@ -138,13 +138,13 @@ class Outbound:
         return size
 
     def say_gone(self, link: Link, name: str, oldest: int) -> None:
-        """Say, once, that what the other end lacks is not here any more."""
+        """Announce, once, that batches that the other end lacks are not here any more."""
         if link.told_gone.get(name) != oldest:
             link.told_gone[name] = oldest
             link.control.append(wire.pack_rows(wire.TRUNCATED, [(self.place(name), oldest)]))
 
     def batch_frame(self, name: str, number: int, batch: SignedBatch) -> bytes:
-        """Return a batch as a frame."""
+        """Return the frame of a batch."""
         if name != self._node.lane or len(batch.wire) > SMALL_BATCH:
             return self._made(name, number, batch)
         frame = self._framed.get(number)

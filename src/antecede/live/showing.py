@@ -1,4 +1,4 @@
-"""Where it is served how a peer is doing."""
+"""Status server of a peer."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class StatusServer:
-    """Of the peer of that name, at "HOST:PORT"; None: nowhere. Raises LocalError for no address."""
+    """Server of a peer's status at "HOST:PORT"; None: no server. Raises LocalError."""
 
     def __init__(self, name: str, at: str | None) -> None:
         self._name, self._at = name, None if at is None else split_listening(at)
         self._endpoint: StatusRoutes | None = None
         self.address = ""
-        """Where it is; empty: nowhere, or not yet."""
+        """Address of the server. Empty: none, or not started."""
 
     async def begin(self, status: Callable[[], Status]) -> None:
-        """Serve from now on. Raises PeerError where that cannot be."""
+        """Start the server. Raises PeerError if it cannot listen."""
         if self._at is None:
             return
         from antecede.live.endpoint import StatusRoutes  # needs the extra
@@ -39,7 +39,7 @@ class StatusServer:
         self.address = joined_address(reached_at(host), bound)
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop the server."""
         if self._endpoint is not None:
             self._endpoint.close()
 

@@ -1,24 +1,25 @@
-"""Whether clocks and delays are as the order was promised: a part of the node, without a clock.
+"""Check of clocks and delays against the promised bounds, without access to a clock.
 
 Source: Tsuneizumi et al., section 4.2, property (2), with the repair of the errata: the least delay
-on the left, the largest on the right. Who receives at its reading R what was sent at the sender's
-reading S, with accuracies a and b, knows
+on the left, the largest on the right. A message with sending time S on the sender's clock is
+received at R on the receiver's clock. With clock accuracies a and b,
 
     least - (a + b)  <=  R - S  <=  most + (a + b)
 
-or a bound is broken: of a delay or of a clock. a and b are what the members' systems say of their
-clocks now, as each batch carries it; where a system says nothing, the accuracy that the order was
-promised. By the same inequality the delay itself is within R - S - (a + b) and R - S + (a + b): the
-least and the largest of each channel are kept as intervals.
+or a bound of a delay or of a clock is violated. Each batch contains the accuracy that the sender's
+system reports. Without a report the promised accuracy counts. By the same inequality the delay is
+between R - S - (a + b) and R - S + (a + b). So the least and the largest delay of each channel are
+intervals.
 
 Theory of operation
 -------------------
-The driver says what the system's clock shows (`shows`), beside a clock that never goes back. What
-the order goes by never falls either: where the system's clock is set back, it goes on at half its
-pace until that has caught up, so nothing stands still for long, and how far it is ahead counts as
-an error of one's own. A clock that moves by more than twice its promised accuracy is an alarm.
 
-Alarms are told once a second for each kind and member, with how many there were.
+The driver reports the system clock (`shows`) beside a monotonic clock. The reading of the order
+never falls. When the system clock is set back, the reading continues at half speed until the clock
+catches up. Its lead counts as an error of the own clock. A clock that jumps by more than twice its
+promised accuracy violates its bound.
+
+Violations are reported once a second for each kind and member, with their number.
 """
 
 from __future__ import annotations
@@ -51,29 +52,28 @@ KINDS: Final = (
     *(NOT_FOLLOWED, STAMPED_AHEAD),
 )
 RATE: Final = 1000
-"""A clock may gain or lose one part in so many beside the other one before that is a jump."""
+"""Drift allowed before a difference is a jump: one part in this many."""
 AGAIN_NS: Final = NS
-"""So long after an alarm the same one is not told again."""
+"""Time before the same violation is reported again."""
 MEASURED: Final = Many((TEXT, NUMBER, SIGNED, SIGNED, SIGNED, SIGNED))
 
 
 class BoundViolation(NamedTuple):
-    """A bound of the order does not hold, so its promise does not either."""
+    """Violated bound of the order, which is then not guaranteed."""
 
     kind: str
-    """late, early: a delay (or a clock) is not as promised, by property (2) of Tsuneizumi et al.;
-    accuracy: a clock may be further from true time than promised; unknown_accuracy: its system
-    does not say how far it is; set_back, set_ahead: one's own clock jumped; not_followed: it jumped
-    ahead, the others' clocks did not, and the order goes on without it; stamped_ahead: the own
-    messages are stamped so far ahead of the others' clocks that these do not take them."""
+    """late, early: a delay or clock violates property (2) of Tsuneizumi et al. accuracy: a clock is
+    less accurate than promised. unknown_accuracy: its system reports none. set_back, set_ahead: the
+    own clock jumped. not_followed: it jumped ahead, other clocks did not, and the order ignores it.
+    stamped_ahead: own messages are so far ahead of other clocks that members do not accept them."""
     member: str
-    """Whose batch or clock it was."""
+    """Member whose batch or clock it was."""
     by_s: float
-    """By how much, the most of them; 0 where there is no such number."""
+    """Largest excess; 0 if there is no such number."""
     id: Id | None
-    """The batch by which it was first seen (lane and number of the batch); None: a clock alone."""
+    """Sender id and number of the first such batch. None: without a batch."""
     times: int
-    """How often since it was last told."""
+    """Number since the last report."""
 
     def __str__(self) -> str:
         what, by = (
@@ -82,33 +82,32 @@ class BoundViolation(NamedTuple):
         )
         times = f", {self.times} times" if self.times > 1 else ""
         words = {
-            LATE: f"what {self.member} sent came {by} later than the bounds of the order allow",
-            EARLY: f"what {self.member} sent came {by} sooner than the bounds of the order allow",
-            ACCURACY: f"the clock of {self.member} may be off by {by} more than the order was "
-            "promised",
-            UNKNOWN: f"the system of {self.member} does not say how far its clock may be off",
+            LATE: f"a batch of {self.member} is {by} later than the bounds allow",
+            EARLY: f"a batch of {self.member} is {by} earlier than the bounds allow",
+            ACCURACY: f"the clock error of {self.member} exceeds the promised one by {by}",
+            UNKNOWN: f"the clock error of {self.member} is unknown",
             SET_BACK: f"the clock of {self.member} went back by {by}",
             SET_AHEAD: f"the clock of {self.member} went ahead by {by}",
-            NOT_FOLLOWED: f"the clock of {self.member} is ahead by {by}, and the others' are not: "
-            "the order goes on without it; set it right",
-            STAMPED_AHEAD: f"messages of {self.member} are stamped {by} ahead of the others' clocks"
-            ", which take none of them until then",
+            NOT_FOLLOWED: f"the clock of {self.member} is {by} ahead of the others and is "
+            "ignored; correct it",
+            STAMPED_AHEAD: f"messages of {self.member} are {by} ahead of the clocks of "
+            "the others, which hold them until then",
         }
-        return f"{words[self.kind]}{what}{times}: the order is not promised meanwhile"
+        return f"{words[self.kind]}{what}{times}: the order is not guaranteed meanwhile"
 
 
 class Delays(NamedTuple):
-    """What is known of the delays from one member to this one, in nanoseconds."""
+    """Measured delays from one member to this one, ns."""
 
     batches: int
-    """Those that came over its own link."""
+    """Batches received directly."""
     least_ns: tuple[int, int]
-    """The least delay of them was within these."""
+    """Interval that contains the least delay."""
     most_ns: tuple[int, int]
-    """The largest was within these."""
+    """Interval that contains the largest delay."""
 
     def with_one(self, delay_ns: int, error_ns: int) -> Delays:
-        """Return the same with one more, which is known up to an error."""
+        """Return these delays with one more, known up to an error."""
         low, high = max(0, delay_ns - error_ns), max(0, delay_ns + error_ns)
         (a, b), (c, d) = self.least_ns, self.most_ns
         return Delays(self.batches + 1, (min(a, low), min(b, high)), (max(c, low), max(d, high)))
@@ -118,40 +117,40 @@ NONE: Final = Delays(0, (LONGEST_NS, LONGEST_NS), (0, 0))
 
 
 class ClockMonitor:
-    """The own clock as the order goes by it, others' clocks, delays, and alarms."""
+    """Own clock as the order uses it, other clocks, delays and bound violations."""
 
     def __init__(self, name: str, bounds: Bounds[Any] | None) -> None:
         self.name, self.bounds = name, bounds
         self.reading: int | None = None
-        """What the order goes by; None: no clock was shown yet."""
+        """Reading that the order uses. None: no clock reported yet."""
         self.error_ns: int | None = None
-        """How far the system says that its clock may be off; None: it does not."""
+        """Largest error by the system. None: unknown."""
         self.source = ""
-        """Who says so."""
+        """Source of the error."""
         self.delays: dict[str, Delays] = {}
-        """By member, from it to this one."""
+        """Member -> delays from it."""
         self.accuracies: dict[str, int | None] = {}
-        """By member: what its newest batch said."""
+        """Member -> accuracy in its newest batch."""
         self.counts: Counter[str] = Counter()
-        """Alarms by kind, of this life."""
+        """Violations by kind, in this incarnation."""
         self.last = ""
-        """The newest alarm in words."""
+        """Newest violation as text."""
         self.check = ClockCheck()
-        """The others' clocks."""
+        """Clocks of other members."""
         self._contradicted = self._stamped_ahead = False
         """True if that was logged."""
         self._wall_ns = self._now = 0
         self._waiting: dict[tuple[str, str], BoundViolation] = {}
         self._told_ns: dict[tuple[str, str], int] = {}
         self._off: set[str] = set()
-        """Members whose clocks are worse than promised, or unknown: said when it begins."""
+        """Members with inaccurate or unknown clocks, reported at the beginning of that."""
 
     # -- one's own clock ---------------------------------------------------------------------------
 
     def shows(self, wall_ns: int, now: int, *, alone: bool = True) -> int:
-        """The system's clock shows this, at a moment (ns) of one that never goes back.
+        """Take the time of the system clock at `now`, ns of a monotonic clock.
 
-        `alone`: no other member is in the group. Returns the reading that the order goes by.
+        `alone`: the group has no other member. Returns the reading for the order.
         """
         if self.reading is None:
             self.reading = wall_ns
@@ -178,9 +177,7 @@ class ClockMonitor:
             self._alarm(NOT_FOLLOWED, self.name, by_ns, None)
 
     def stamped_ahead_ns(self) -> int:
-        """Return by how much the own messages are stamped ahead of most others' clocks, if so far
-        that these do not take them; 0: they do.
-        """
+        """Return the lead of own messages over most other clocks, if members reject them; else 0."""
         by_ns = self.check.ahead_of_others(self.reading or 0, self._now)
         if by_ns and not self._stamped_ahead:
             self._alarm(STAMPED_AHEAD, self.name, by_ns, None)
@@ -195,17 +192,17 @@ class ClockMonitor:
             self._alarm(SET_BACK if jump_ns < 0 else SET_AHEAD, self.name, abs(jump_ns), None)
 
     def resume(self, reading: int | None, now: int) -> None:
-        """After a restart: the order went by this reading last."""
+        """Continue with the last reading of the order after a restart."""
         self.reading, self._now = reading, now
         self._wall_ns = reading or 0
 
     @property
     def ahead_ns(self) -> int:
-        """How far the order's reading is ahead of the system's clock, which was set back."""
+        """Lead of the order's reading over the system clock that was set back."""
         return max(0, (self.reading or 0) - self._wall_ns)
 
     def system_says(self, error_ns: int | None, source: str) -> None:
-        """How far the system says that its clock may be off, and who says so."""
+        """Take the largest error of the system clock and its source."""
         self.error_ns, self.source = error_ns, source
         self._check_accuracy(self.name, self.accuracy_ns, None)
 
@@ -216,13 +213,13 @@ class ClockMonitor:
 
     @property
     def accuracy_ns(self) -> int | None:
-        """What one's own batches say of one's own clock."""
+        """Accuracy of the own clock in own batches."""
         return None if self.error_ns is None else self.error_ns + self.ahead_ns
 
     # -- what comes --------------------------------------------------------------------------------
 
     def received(self, lane: str, number: int, head: Head, *, direct: bool) -> None:
-        """A batch has come now; `direct`: over a link of its sender."""
+        """Check a received batch; `direct`: from its sender."""
         if self.reading is None or self.bounds is None:
             return
         member = member_of(lane)
@@ -232,7 +229,7 @@ class ClockMonitor:
         ours, theirs = self.accuracy_ns, head.accuracy_ns
         error_ns = (promised if ours is None else ours) + (promised if theirs is None else theirs)
         took_ns = self.reading - head.sent_ns
-        if number == 1:  # of a newcomer that says no more than that it is here: links are made yet
+        if number == 1:  # first batch of a joining member, sent while connections are made
             direct = False
         elif took_ns > self.bounds.most_ns + error_ns:
             by_ns = took_ns - self.bounds.most_ns - error_ns
@@ -255,7 +252,7 @@ class ClockMonitor:
 
     @property
     def off(self) -> tuple[str, ...]:
-        """Members whose clocks are, by what they say, worse than promised, or not known."""
+        """Members whose clocks are inaccurate or of unknown accuracy."""
         return tuple(sorted(self._off))
 
     # -- alarms ------------------------------------------------------------------------------------
@@ -271,7 +268,7 @@ class ClockMonitor:
         self._waiting[kind, member] = one
 
     def take_alarms(self, now: int) -> Iterator[BoundViolation]:
-        """Yield, once, the alarms that are to be told at a moment (ns)."""
+        """Yield the violations to report at `now` (ns), once each."""
         for key in list(self._waiting):
             told = self._told_ns.get(key)
             if told is None or now - told >= AGAIN_NS:
@@ -291,32 +288,30 @@ class ClockMonitor:
         return pack_state((tuple(rows),))
 
     def remember(self, data: bytes) -> None:
-        """Go on with the delays that `measured` returned. Raises DecodeError."""
+        """Restore the delays of `measured`. Raises DecodeError."""
         fields = unpack_state(data, 1)
         if where := misfit(fields, (MEASURED,)):
-            raise DecodeError(f"no delays of a live peer: {where}")
+            raise DecodeError(f"invalid delays: {where}")
         self.delays = {name: Delays(count, (a, b), (c, d)) for name, count, a, b, c, d in fields[0]}
 
 
 def propose_bounds(
     delays: Iterable[Delays] | Mapping[str, Delays], accuracy_s: float, *, margin: float = 2.0
 ) -> Bounds[Any]:
-    """Return bounds for an order by clocks, from delays that peers measured.
+    """Return bounds for an order by clocks, from measured delays.
 
-    The largest delay is the largest that can have been, times `margin`: what comes later than that
-    is out of order. The least is the least that can have been. `accuracy_s`: of all clocks, that of
-    the worst. Measured delays are no promise of later ones: watch the alarms. Raises LocalError
-    where nothing was measured, or the margin is below 1.
+    The upper bound is the largest possible delay times `margin`: later messages violate the order.
+    The lower bound is the least possible delay. `accuracy_s`: accuracy of the worst clock. Later
+    delays may differ: watch the bound violations. Raises LocalError without measured delays, and
+    for a margin below 1.
     """
     known = [
         one for one in (delays.values() if isinstance(delays, Mapping) else delays) if one.batches
     ]
     if not known:
-        raise LocalError("no delays were measured: let the peers talk first")
+        raise LocalError("no delays were measured; exchange messages first")
     if not margin >= 1:
-        raise LocalError(
-            f"margin={margin}: the largest delay that was measured is the least to allow"
-        )
+        raise LocalError(f"margin={margin} is invalid; expected 1 or more")
     least_ns = max(0, min(one.least_ns[0] for one in known))
     most_ns = round(margin * max(one.most_ns[1] for one in known))
     return Bounds(accuracy_s=accuracy_s, least_ns=least_ns, most_ns=max(least_ns, most_ns))

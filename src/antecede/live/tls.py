@@ -1,4 +1,4 @@
-"""TLS 1.3 with certificates of both sides: who one is, and whom one lets in."""
+"""TLS 1.3 with certificates of both sides."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from antecede.live.status import WARN_S
 
 @dataclass(frozen=True)
 class Tls:
-    """A member's certificate and key, and the authority whose members are let in.
+    """Certificate and key of a member, and the authority of the admitted members.
 
-    `certificate`: a PEM file with the certificate, and the key unless `key` names another file.
-    `authority`: a PEM file with one certificate or more: whoever has one of theirs may join.
-    `password`: of the key. Raises InputError, which names the file and what to do, when one is
-    missing or no PEM, the key is not the certificate's, or it has expired or is of another
-    authority; LocalError for what is no path.
+    `certificate`: PEM file with the certificate, and with the key unless `key` names another file.
+    `authority`: PEM file with one or more certificates; holders of certificates from them may join.
+    `password`: password of the key.
+
+    Raises InputError, with the file and the remedy, for a missing file, one that is not PEM, a key
+    of another certificate, and a certificate that has expired or has another authority. Raises
+    LocalError for values that are no paths.
     """
 
     certificate: str | os.PathLike[str]
@@ -36,31 +38,31 @@ class Tls:
     password: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse at once what would fail at the first connection."""
+        """Raise errors that would otherwise occur at the first connection."""
         for name in ("certificate", "authority", "key"):
             _check_path(name, getattr(self, name), needed=name != "key")
         if not isinstance(self.password, str | None):
-            raise LocalError(f"password= is a text, not {shown(self.password)}")
+            raise LocalError(f"password= is a {type(self.password).__name__}; expected a text")
         authority = _read(self.authority)
         try:
             x509.load_pem_x509_certificates(authority)
         except ValueError as error:
-            raise InputError("no certificate in PEM", path=str(self.authority)) from error
+            raise InputError("not a PEM certificate", path=str(self.authority)) from error
         try:
             check_issued(self.der, authority, time.time())
         except DecodeError as error:
             raise InputError(
-                f"{error}; make a new one, or give its authority", path=str(self.certificate)
+                f"{error}; renew it, or give its authority", path=str(self.certificate)
             ) from error
         self.client()
 
     @cached_property
     def der(self) -> bytes:
-        """The certificate."""
+        """Certificate in DER."""
         try:
             read = x509.load_pem_x509_certificate(_read(self.certificate))
         except ValueError as error:
-            raise InputError("no certificate in PEM", path=str(self.certificate)) from error
+            raise InputError("not a PEM certificate", path=str(self.certificate)) from error
         return read.public_bytes(serialization.Encoding.DER)
 
     @property
@@ -70,12 +72,12 @@ class Tls:
 
     @staticmethod
     def name_of(certificate: bytes) -> str:
-        """Return the member's name in a certificate (DER). Raises DecodeError without one."""
+        """Return the member's name in a certificate (DER). Raises DecodeError without a name."""
         return member_name(certificate)
 
     @cached_property
     def authorities(self) -> bytes:
-        """The authority's certificates, PEM."""
+        """Certificates of the authority in PEM."""
         return _read(self.authority)
 
     def key_pem(self) -> bytes:
@@ -83,12 +85,12 @@ class Tls:
         return _read(self.certificate if self.key is None else self.key)
 
     def left_s(self, now_s: float) -> float:
-        """Return how long the certificate holds from now on; 0 or less: not any more."""
+        """Return the remaining validity of the certificate; 0 or less: expired."""
         read = x509.load_der_x509_certificate(self.der)
         return read.not_valid_after_utc.timestamp() - now_s
 
     def warnings(self, now_s: float) -> list[str]:
-        """Return what will soon be a problem: a certificate that expires in two weeks."""
+        """Return warnings: a certificate that expires within two weeks."""
         left = self.left_s(now_s)
         if left > WARN_S:
             return []
@@ -96,21 +98,19 @@ class Tls:
         return [f"{Path(self.certificate).name} expires on {day:%Y-%m-%d}"]
 
     def server(self) -> ssl.SSLContext:
-        """Return the context for those who call."""
+        """Return the context for incoming connections."""
         context = self._context(ssl.PROTOCOL_TLS_SERVER)
-        context.num_tickets = (
-            0  # a link is resumed by its frontier, and tickets are bytes for nothing
-        )
+        context.num_tickets = 0  # a connection resumes by its frontier, without tickets
         return context
 
     def client(self) -> ssl.SSLContext:
-        """Return the context for whom one calls."""
+        """Return the context for outgoing connections."""
         return self._context(ssl.PROTOCOL_TLS_CLIENT)
 
     def _context(self, kind: int) -> ssl.SSLContext:
         context = ssl.SSLContext(kind)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.check_hostname = False  # the name in the certificate is the member's, not a host's
+        context.check_hostname = False  # the certificate names a member, not a host
         context.verify_mode = ssl.CERT_REQUIRED
         context.options |= ssl.OP_NO_COMPRESSION
         context.load_verify_locations(cadata=self.authorities.decode("ascii", "replace"))
@@ -119,7 +119,7 @@ class Tls:
             context.load_cert_chain(self.certificate, self.key, password=lambda: password)
         except (ssl.SSLError, OSError, ValueError) as error:
             raise InputError(
-                f"certificate and key do not go together, or the password is another: {error}",
+                f"key does not match the certificate, or the password is wrong: {error}",
                 path=str(self.certificate if self.key is None else self.key),
             ) from error
         return context
@@ -130,8 +130,8 @@ def _check_path(name: str, path: object, *, needed: bool) -> None:
         return
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise LocalError(
-            f"Tls(certificate, authority): {name}= is the path of a PEM file, not {shown(path)}; "
-            "`antecede keys` makes certificates for a try"
+            f"Tls: {name}={shown(path)} is invalid; expected the path of a PEM file "
+            "(`antecede certs` creates test certificates)"
         )
 
 
@@ -140,7 +140,6 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise InputError(
-            f"cannot be read: {error.strerror or error}; `antecede keys` makes certificates "
-            "for a try",
+            f"cannot be read: {error.strerror or error}; `antecede certs` creates test certificates",
             path=str(path),
         ) from error

@@ -1,22 +1,21 @@
-"""What a live peer did, as a trace: its sendings and deliveries, for `antecede audit`.
+"""Trace of a live peer: its sends and deliveries, for `antecede audit`.
 
-Parquet files in the event schema, `trace-NAME~LIFE-000001.parquet` and so on; a file that has its
-name is whole. A thread writes, so the loop does not wait. What a crash takes is at most the file
-that was open; what came faster than it could be written is not written, counted, and said.
+Parquet files in the event schema, `trace-NAME~INCARNATION-000001.parquet` and so on. A file with
+its final name is complete. A thread writes them, so the loop does not wait. A crash loses at most
+the open file. Rows that come faster than the disk are dropped, counted and logged.
 
-For whoever follows the group, `every_s` puts what there is into the file that often: the newest
-file is then written anew with all its rows, and replaced at once.
+With `every_s` the newest file is rewritten and replaced at that interval, for readers that follow
+the group.
 
     kind         send, deliver
-    id           of the message: "LANE:NUMBER"
-    seq          of a send its number in the lane; of a delivery its number in this trace, from 1
-    member       the lane: one life of a member
-    parents      of a send: what the order promises to deliver before it, as far as not implied by
-                 others of them: with order "reply" what it answers; with causal orders what was
-                 handed to the application since its last send, the newest of each lane, and
-                 that last send; with "fifo" that last send
-    send_time    of a send, arrival of a delivery: the system's clock, ns
-    run          of the group, from when it was founded
+    id           of the message: "SENDER-ID:NUMBER"
+    seq          send: number in the sender log; deliver: number in this trace, from 1
+    member       sender id: one incarnation of a member
+    parents      send: direct causes in the order. With order "reply" the parents. With causal
+                 orders the newest message taken from each sender since the last send, and
+                 that send. With "fifo" that send.
+    send_time    of a send; arrival of a delivery: the system clock, ns
+    run          tag of the group
 """
 
 from __future__ import annotations
@@ -48,35 +47,35 @@ except ImportError as error:
     raise MissingExtraError("traces of live peers", "trace") from error
 
 ROWS: Final = 200_000
-"""Of one file."""
+"""Rows of a file."""
 AGE_S: Final = 60.0
-"""After so long a file is finished."""
+"""Age at which a file is closed."""
 WAITING: Final = 500_000
-"""Rows that wait to be written, at most."""
+"""Limit of queued rows."""
 LONGEST: Final = 150
-"""Characters of a lane in the name of a file."""
+"""Characters of a sender id in a file name."""
 CHUNK: Final = 8192
-"""Rows that are written at once, or what there is after a second."""
+"""Rows written together, unless a second passes first."""
 PUBLISHING: Final = 0.1
-"""Part of the time that may go into writing the newest file anew, for a large one."""
+"""Fraction of time for rewriting the newest file, if it is large."""
 LOG: Final = logging.getLogger("antecede.live")
 
 
 class _Rows(NamedTuple):
-    """Messages of one lane that were sent or delivered, one after the other."""
+    """Consecutive messages of one sender that were sent or delivered."""
 
     kind: str
     lane: str
     first: int
     size: int
     seq: int
-    """Of the first: number in the lane, or among the deliveries of the trace."""
+    """Of the first message: number in the sender log, or among the deliveries of the trace."""
     parents: tuple[str, ...]
     time_ns: int
 
 
 class Trace:
-    """Writes what one life of a peer does to files in a folder. `run`: names the group."""
+    """Writer of the trace of one incarnation. `run`: tag of the group."""
 
     def __init__(
         self,
@@ -86,20 +85,21 @@ class Trace:
         relation: Relation,
         every_s: float | None = None,
     ) -> None:
-        """Go on behind what the lane's files in the folder have. `relation`: what the order keeps.
+        """Continue the files of a sender id in a folder. `relation`: the relation that the order
+        keeps.
 
-        `every_s`: after so long a row is in a file that can be read, unless that is large; None:
-        when its file is finished, after a minute at most. Raises StoreError where the folder cannot
-        be made, read or written.
+        `every_s`: interval after which a row is readable, unless the file is large. None: when its
+        file is closed, after a minute at most. Raises StoreError if the folder cannot be created,
+        read or written.
         """
         self.trouble = ""
-        """Why nothing more is written; empty: it is."""
+        """Reason why writing stopped. Empty: it has not."""
         self._me, self._relation = lane, relation
         self._since: dict[str, int] = {}
-        """Lane -> newest message that was handed over since the last send."""
+        """Sender id -> newest message taken since the last send."""
         self._last = 0
         self._put_in = self._refused = 0
-        """Rows that went to the thread, and that did not; of the loop alone."""
+        """Rows passed to the thread, and rejected rows; used in the loop only."""
         self._queue: queue.SimpleQueue[_Rows | None] = queue.SimpleQueue()
         self._files = (
             _Files(folder, lane, run) if every_s is None else _Published(folder, lane, run, every_s)
@@ -107,15 +107,15 @@ class Trace:
         self._pause_s = 1.0 if every_s is None else min(1.0, every_s)
         self._noted: defaultdict[str, list[int]]
         self._noted, self._deliveries = self._files.read_deliveries()
-        """Lane -> numbers delivered, as bounds of intervals: what comes again after a restart is
-        not noted twice. And how many deliveries the trace counts."""
+        """Sender id -> delivered numbers as interval bounds, so that repeated deliveries are not
+        traced twice; number of traced deliveries."""
         self._thread = threading.Thread(target=self._run, name="antecede-trace", daemon=True)
         self._thread.start()
 
     # -- in the loop -------------------------------------------------------------------------------
 
     def sent(self, message: Id, reply_to: Iterable[Id] = ()) -> None:
-        """Note that the application sent something."""
+        """Record a send of the application."""
         number = message.number
         parents = [str(one) for one in reply_to]
         parents += [f"{lane}:{newest}" for lane, newest in self._since.items()]
@@ -126,11 +126,11 @@ class Trace:
         self._put(_Rows(SEND, self._me, number, 1, number, tuple(parents), time.time_ns()))
 
     def delivered(self, said: SentBatch) -> None:
-        """Note that something is handed to the application; not what was said before it joined."""
+        """Record deliveries, except history from before the join."""
         if said.is_history or not said.live_count:
             return
         noted, last = self._noted[said.sender_id], said.first + said.live_count - 1
-        if noted and noted[-1] == said.first:  # the usual case: the next numbers of the lane
+        if noted and noted[-1] == said.first:  # the usual case: the next numbers of the sender
             noted[-1] = last + 1
             fresh: Sequence[int] = range(said.first, last + 1)
         else:
@@ -144,13 +144,13 @@ class Trace:
 
     @property
     def lost(self) -> int:
-        """Rows that are in no file, since they came too fast or the disk refused."""
+        """Rows in no file, since they came too fast or the disk failed."""
         return self._refused + (self._put_in - self._files.finished if self.trouble else 0)
 
     def _put(self, rows: _Rows) -> None:
         if self.trouble or self._put_in - self._files.written + rows.size > WAITING:
             if not self._refused and not self.trouble:
-                self._say("rows come faster than they are written")
+                self._say("rows are dropped, since they come faster than the disk")
             self._refused += rows.size
             return
         self._put_in += rows.size
@@ -158,10 +158,10 @@ class Trace:
 
     def _say(self, why: str) -> None:
         extra = {"antecede_event": "trace_failed", "antecede_reason": why}
-        LOG.error("%s: the trace is not whole any more: %s", self._me, why, extra=extra)
+        LOG.error("%s: trace incomplete: %s", self._me, why, extra=extra)
 
     def close(self) -> None:
-        """Write what waits, and finish the file. Blocks until that is done."""
+        """Write the queued rows and close the file. Blocks until that is done."""
         self._queue.put(None)
         self._thread.join()
 
@@ -179,7 +179,7 @@ class Trace:
                 pass
 
     def _write_some(self) -> bool:
-        """Wait for rows and write them; False: there will be no more."""
+        """Wait for rows and write them. False: the trace is closed."""
         rows: list[_Rows] = []
         count, more, end = 0, True, time.monotonic() + self._pause_s
         while count < CHUNK and (left := end - time.monotonic()) > 0:
@@ -198,14 +198,14 @@ class Trace:
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield (first, count) of the runs of ascending numbers without gaps."""
+    """Yield (first, count) of consecutive ascending numbers."""
     for _, run in groupby(enumerate(numbers), lambda one: one[1] - one[0]):
         run_numbers = [number for _, number in run]
         yield run_numbers[0], len(run_numbers)
 
 
 class _Files:
-    """Parquet files that follow one another."""
+    """Sequence of Parquet files."""
 
     def __init__(self, folder: Path, lane: str, run: str) -> None:
         self.folder, self._run = folder, run
@@ -215,20 +215,22 @@ class _Files:
             numbers = [_number(path) for path in folder.glob("*.parquet") if self._mine(path)]
             for path in folder.glob(".*.part"):
                 if path.name[1:].startswith(f"{self._stem}-"):
-                    path.unlink()  # of a crash: it has no end, so nobody can read it
+                    path.unlink()  # left by a crash, incomplete and unreadable
         except OSError as error:
-            raise StoreError(f"{folder} takes no trace: {error.strerror or error}") from error
+            raise StoreError(
+                f"trace folder {folder} cannot be used: {error.strerror or error}"
+            ) from error
         self._next = max(numbers, default=0) + 1
         self._writer: ParquetWriter | None = None
         self._rows, self._began = 0, 0.0
         self.written = self.finished = 0
-        """Rows given to a file, and those in files that are whole; of the thread alone."""
+        """Rows passed to a file, and rows in complete files; used in the thread only."""
 
     def read_deliveries(self) -> tuple[defaultdict[str, list[int]], int]:
-        """Return lane -> delivered numbers as bounds of intervals, and the last delivery's number.
+        """Return sender id -> delivered numbers as interval bounds, and the last delivery's number.
 
-        Messages are compared by id: a delivery that a crash undid may come again in another order.
-        Raises StoreError for a file that is not whole.
+        Messages are compared by id: a delivery undone by a crash may be repeated in another order.
+        Raises StoreError for an incomplete file.
         """
         noted: defaultdict[str, list[int]] = defaultdict(list)
         last = 0
@@ -241,7 +243,9 @@ class _Files:
             except FileNotFoundError:
                 continue
             except (OSError, pa.ArrowException) as error:
-                raise StoreError(f"{path} is no whole trace: {error}") from error
+                raise StoreError(
+                    f"{path} is not a complete trace file: {error}; delete it"
+                ) from error
             for one in table["id"]:
                 lane, _, digits = one.rpartition(":")
                 intervals.insert(noted[lane], int(digits))
@@ -265,7 +269,7 @@ class _Files:
         self.written += table.num_rows
 
     def rotate(self) -> None:
-        """Finish the file if it is large or old enough."""
+        """Close the file if it is large or old enough."""
         if self._rows >= ROWS or time.monotonic() - self._began >= AGE_S:
             self.finish()
 
@@ -281,13 +285,13 @@ class _Files:
 
 
 class _Published(_Files):
-    """The same, and the newest of them can be read as it grows."""
+    """Files of which the newest is readable while it grows."""
 
     def __init__(self, folder: Path, lane: str, run: str, every_s: float) -> None:
         super().__init__(folder, lane, run)
         self._every_s = every_s
         self._open: list[pa.RecordBatch] = []
-        """All rows of the newest file."""
+        """Rows of the newest file."""
         self._due = 0.0
 
     def write(self, rows: Sequence[_Rows], me: str) -> None:
@@ -299,7 +303,7 @@ class _Published(_Files):
         self.written += table.num_rows
 
     def rotate(self) -> None:
-        """Show what there is if it is time, and go on to the next file if this one is large."""
+        """Publish the rows at the interval, and start the next file if this one is large."""
         if self._rows >= ROWS:
             self.finish()
         elif self.finished < self.written and time.monotonic() >= self._due:
@@ -325,7 +329,7 @@ class _Published(_Files):
 
 
 def _stem(lane: str) -> str:
-    """Return what the files of a lane begin with: never hidden, never too long for a file."""
+    """Return the prefix of a sender's file names: never hidden, never too long."""
     name = quote(lane, safe=" ~")
     if len(name) > LONGEST:
         digest = hashlib.blake2b(lane.encode(), digest_size=8).hexdigest()

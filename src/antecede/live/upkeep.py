@@ -1,4 +1,4 @@
-"""What time brings about: heartbeats, calls, requests for what is missing, freeing, putting out."""
+"""Timers of a peer: heartbeats, dials, requests, freeing and evictions."""
 
 from __future__ import annotations
 
@@ -17,86 +17,85 @@ if TYPE_CHECKING:
     from antecede.live.node import Node
 
 FIRST_CALL_NS, LAST_CALL_NS = NS // 10, NS // 2
-"""Who does not answer is called again after the first, then twice as long, up to the last."""
+"""First and longest delay of a repeated dial; it doubles each time."""
 PATIENCE_NS = NS
-"""How long the member with the smaller name waits for the other's call."""
+"""Time that the member with the smaller name waits for the other's dial."""
 FREE_NS = NS // 4
 FREE_FULL_NS = NS // 50
-"""So often batches are freed while senders wait for that, or they are more than `memory`."""
+"""Interval of freeing while senders wait, or beyond `max_memory_bytes`."""
 FALLBACK_TIMES = 2
 FALLBACK_BYTES = 64 << 20
-"""Beyond so many times its own budget, or this where that is less, a member evicts by itself: some
-sender goes on without heeding the others' budgets."""
+"""Beyond FALLBACK_TIMES its own budget, or this if less, a member evicts on its own: some sender
+ignores the budgets."""
 GUEST_NS = 60 * NS
-"""So long a newcomer that was let in may take to begin."""
+"""Time for an invited member to start."""
 GIVE_UP_NS = 2 * NS
-"""So long all must agree on what there is of those who are gone, before what waits is given up."""
+"""Agreement time on a departed member's last batch before its dependents are abandoned."""
 HELD_NS = NS // 250
-"""So often the clock is looked at while something waits for it (orders by clocks)."""
+"""Interval of clock readings while a message waits for one (orders by clocks)."""
 TRIP = 5
-"""Heartbeats until the round trip is measured again where signs of life are not needed."""
+"""Heartbeats between two measurements of the round trip on busy connections."""
 STRANGERS = 256
-"""Lanes that are not here and are asked for because one member speaks of them, at most: each is
-named to all from then on."""
+"""Unknown senders requested on the word of one member, at most: each is announced to all."""
 STORE_NS = NS
-"""Time for the store to write the last batches of a member that is out."""
-AT_ONCE = "came at the same time as another life of it"
+"""Time for the store to write the last batches of a departed member."""
+AT_ONCE = "joined at the same time as another incarnation"
 ASKING_NS = 2 * NS
-"""After so long without an answer somebody else is asked."""
+"""Time without an answer before another member is asked."""
 
 
 class Timers:
-    """A peer's timers."""
+    """Timers of a peer."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self.held = HeldSince()
         settings = node.settings
         self.clock_monitor = ClockMonitor(node.name, settings.bounds) if settings.timed else None
-        """Clocks and delays; None: the order goes by none."""
+        """Monitor of clocks and delays. None: an order without clocks."""
         self._ticked_ns: int | None = None
         self.hurried = False
-        """Whether there is something to do at once: whom to call."""
+        """True if there are members to dial at once."""
         self._acknowledged_ns = self._freed_ns = self._looked_ns = self._sought_ns = 0
         self._calls: dict[str, tuple[int, int]] = {}
-        """Lane -> (when it is called next, how long after that)."""
+        """Sender id -> (time of the next dial, delay after it)."""
         self._to_tell: list[str] = []
-        """Addresses of former lives of this member: to be told, once, that another has begun."""
+        """Addresses of earlier incarnations of this member, to be told of this one."""
         self._heard_ns: dict[str, int] = {}
-        """Lane -> when that member was last connected, or learnt of."""
+        """Sender id -> time of the last connection, or of the first report."""
         self._gone_ns: dict[str, int] = {}
-        """Lane of a connected member that is out -> when that was seen."""
+        """Sender id of a connected departed member -> time of that observation."""
         self._behind: dict[str, tuple[int, int]] = {}
-        """Lane of which others have more -> (its newest here, since when that is so)."""
+        """Sender of which others have more -> (newest number here, start of that lag)."""
         self._strangers: dict[str, set[str]] = {}
-        """Name of a member -> lanes that were asked for because it spoke of them."""
+        """Member -> unknown senders requested on its word."""
         self._agreed_ns: int | None = None
         self._asked: dict[str, tuple[int, int]] = {}
-        """Lane -> (link that was asked for it, when)."""
+        """Sender -> (connection asked for its batches, time)."""
         self._laggards = SlowMembers()
 
     # -- members who come and go -------------------------------------------------------------------
 
     def met(self, link: Link, now: int) -> None:
-        """A member is connected."""
+        """Handle a new connection to a member."""
         self._calls.pop(link.lane, None)
         self._heard_ns[link.lane] = now
 
     def lost(self, link: Link, now: int) -> None:
-        """A member is not connected any more."""
+        """Handle the end of a member's connection."""
         self._heard_ns[link.lane] = now
         self._calls[link.lane] = self._first_call(link.lane, now)
         for lane in [lane for lane, (number, _) in self._asked.items() if number == link.number]:
             del self._asked[lane]
 
     def call_all(self, now: int) -> None:
-        """As one who has just joined or restarted: call everybody at once."""
+        """Dial all members at once, after a join or a restart."""
         for lane in self._node.active.others():
             self._calls[lane] = now, FIRST_CALL_NS
         self.hurried = True
 
     def tell(self, address: str) -> None:
-        """Call a former life of this member, which is over: by its own name it believes that."""
+        """Dial an earlier incarnation of this member, which accepts its end from this name."""
         if address and address != self._node.address:
             self._to_tell.append(address)
             self.hurried = True
@@ -106,7 +105,7 @@ class Timers:
         return first, FIRST_CALL_NS
 
     def dials(self, now: int) -> list[tuple[str, str]]:
-        """Return, once, (lane, address) of the members to call now."""
+        """Return (sender id, address) of the members to dial now, once each."""
         node, found = self._node, list[tuple[str, str]]()
         self.hurried = False
         if node.ordering is None or node.out or node.parted:
@@ -131,9 +130,9 @@ class Timers:
         return found
 
     def due(self, now: int) -> int:
-        """Return when `tick` is to be called at the latest, when nothing else happens."""
+        """Return the latest time of the next `tick`."""
         node = self._node
-        # More often than a heartbeat: who ticks more seldom would seem to have slept.
+        # More often than a heartbeat; otherwise the process would seem suspended.
         next_ns = now + min(self._free_every_ns(), node.settings.heartbeat_ns // 2)
         if self._behind or (node.ordering is not None and node.ordering.lanes.ahead()):
             next_ns = now + NS // 50
@@ -148,7 +147,7 @@ class Timers:
     # -- time --------------------------------------------------------------------------------------
 
     def tick(self, now: int) -> None:
-        """Let time pass."""
+        """Run the timers."""
         node, settings = self._node, self._node.settings
         self._forgive(now)
         self._keep_alive(now)
@@ -179,7 +178,7 @@ class Timers:
             self.held.look(node.active.group, now)
 
     def _forgive(self, now: int) -> None:
-        """Where it was oneself who slept, nobody was silent meanwhile."""
+        """Excuse the silence of other members while this process was suspended."""
         before, self._ticked_ns = self._ticked_ns, now
         slept = now - before if before is not None else 0
         if slept > self._node.settings.heartbeat_ns + FREE_NS:  # more than between two ticks
@@ -188,7 +187,7 @@ class Timers:
                 link.heard_ns = max(link.heard_ns, now - self._node.settings.heartbeat_ns)
 
     def _keep_alive(self, now: int) -> None:
-        """End the links that are silent, and see that one's own are not."""
+        """Close silent connections, and send heartbeats."""
         node, settings = self._node, self._node.settings
         unheard = [node.place(lane) for lane in self.unheard()]
         ping = wire.pack_frame(wire.PING, *map(varint, (now, *unheard)))
@@ -196,21 +195,21 @@ class Timers:
             if link.closing:
                 continue
             if not link.lane and now - link.up_ns > settings.handshake_timeout_ns:
-                node.end(link, "no greeting came")
+                node.end(link, "no HELLO in time")
             elif now - link.heard_ns > settings.failure_timeout_ns:
-                node.end(link, "it is silent")
+                node.end(link, "silent")
             elif link.lane and self._is_due(link, bool(unheard), now):
                 link.pinged_ns, link.told_unheard = now, bool(unheard)
                 link.control.append(ping)
 
     def _is_due(self, link: Link, unheard: bool, now: int) -> bool:
-        """Whether the other end is to be asked for a sign of life.
+        """Return whether a PING is due.
 
-        It is one to the other, and so is all else that is written: where something is, it is
-        asked but now and then, for the round trip. But who is not heard is told each time.
+        Any bytes are a sign of life. On a busy connection PINGs are rare and measure the round
+        trip. A list of unheard members is sent each time.
         """
         heartbeat = self._node.settings.heartbeat_ns
-        if link.pinged_ns == link.up_ns:  # never yet: at once, for the round trip
+        if link.pinged_ns == link.up_ns:  # the first one, for the round trip
             return True
         if now - link.pinged_ns < heartbeat:
             return False
@@ -227,7 +226,7 @@ class Timers:
     # -- what is missing ---------------------------------------------------------------------------
 
     def _look_for_missing(self, now: int) -> None:
-        """Ask others for batches that their owner does not send."""
+        """Request batches that their sender does not send."""
         ordering = self._node.active
         behind = {}
         for lane, known in self.known_newest().items():
@@ -248,25 +247,25 @@ class Timers:
                 self._stop_asking(lane)
 
     def _patience_ns(self, lane: str) -> int:
-        """Return how long one is behind in a lane before one asks: its owner may be about to send.
+        """Return the time before a request: the sender may be about to send.
 
-        Who is not connected is not: what depends on its last words waits for them.
+        For a disconnected sender it is short, since its last messages block others.
         """
         repair_delay_ns = self._node.settings.repair_delay_ns
         return repair_delay_ns if lane in self._node.greeted else repair_delay_ns // 16
 
     def _check_lost(self, behind: dict[str, tuple[int, int]], now: int) -> None:
-        """Where nobody who is connected has any more what one lacks, there is only a new beginning.
+        """Leave the group for good if no connected member has a missing batch any more.
 
-        Who is not connected may still have it: one waits as long as one would wait for that member.
+        Disconnected members may still have it. Wait as long as for their eviction.
         """
         node, after = self._node, self._node.settings.evict_after_ns
         if not node.greeted or (after is None and self.unheard()):
             return
         heard = node.active.lanes.heard
         for lane, (newest, since) in behind.items():
-            # Who has no more of it than oneself cannot help, and waits likewise. But it may be that
-            # there never was more, and one who lies says so: that takes more than half.
+            # Members with no more than this one cannot help. A faulty member may report batches
+            # that never existed. So more than half must agree.
             given_up = [
                 link.given_up.get(lane, 0) > newest + 1
                 for link in node.greeted.values()
@@ -275,13 +274,13 @@ class Timers:
             believed = all(given_up) and 2 * len(given_up) > len(node.greeted)
             if believed and now - since > max(GIVE_UP_NS, after or 0):
                 node.go_out(
-                    f"batch {newest + 1} of {lane} is nobody's any more: all who had it are gone, "
-                    "or gave it up while this member was away. Join anew"
+                    f"no member has batch {newest + 1} of {lane} any more: its holders have departed, "
+                    "or freed it while this member was away; join again"
                 )
                 return
 
     def known_newest(self) -> dict[str, int]:
-        """Return what those who are connected have of the lanes of which anybody has more."""
+        """Return sender -> newest number at connected members, where some member has more."""
         known: dict[str, int] = {}
         heard = self._node.active.lanes.heard
         ahead = self._node.active.lanes.ahead()
@@ -292,7 +291,7 @@ class Timers:
         return known
 
     def _ask(self, lane: str, newest: int, now: int) -> None:
-        """Ask a member that has it; another one than last time, where that one did not answer."""
+        """Request the batches from a member that has them; from another one after a timeout."""
         node = self._node
         asked = self._asked.get(lane)
         if asked is not None and asked[0] in node.links and now - asked[1] < ASKING_NS:
@@ -318,13 +317,13 @@ class Timers:
         able[0].control.append(wire.pack_rows(wire.NAK, [row]))
 
     def ask_another(self, link: Link, lane: str) -> None:
-        """Who was asked for a lane cannot give what one lacks: somebody else is asked next."""
+        """The asked member cannot supply the batches. Ask another member next."""
         asked = self._asked.get(lane)
         if asked is not None and asked[0] == link.number:
             self._asked[lane] = link.number, -ASKING_NS
 
     def ask_now(self, now: int) -> dict[str, str]:
-        """Ask at once, and anew, for what others have and is not here: lane -> whom (a lane)."""
+        """Request all missing batches at once: sender id -> member asked."""
         if self._node.ordering is None or self._node.out:
             return {}
         self._look_for_missing(now)
@@ -338,7 +337,7 @@ class Timers:
         return {lane: link.lane for lane, link in asked_of.items() if link is not None}
 
     def _believed(self, name: str, lane: str) -> bool:
-        """Whether there may be such a lane because that member says so."""
+        """Return whether a member's report of an unknown sender is accepted."""
         lanes, known = self._strangers.setdefault(name, set()), self._node.active.lanes
         lanes.difference_update([one for one in lanes if known.newest(one)])
         if lane not in lanes and len(lanes) >= STRANGERS:
@@ -354,10 +353,10 @@ class Timers:
             link.control.append(wire.pack_rows(wire.NAK, [row]))
 
     def _give_up(self, now: int) -> None:
-        """Give up what depends on messages that nobody has any more.
+        """Abandon batches whose causes no member has.
 
-        That needs all members to be connected, and to have the same of all who are gone, for a
-        while; then all come to the same result.
+        All members must be connected and have the same batches of all departed ones for a while.
+        Then all come to the same result.
         """
         ordering = self._node.active
         if not ordering.gone or not self._agreed():
@@ -370,7 +369,7 @@ class Timers:
                     ordering.cut(lane, last, lacking)
 
     def _agreed(self) -> bool:
-        """Whether all members are connected and have the same of those who are gone."""
+        """Return whether all members are connected and agree on the departed senders."""
         node = self._node
         ordering = node.active
         waits = ordering.group.stats().held or ordering.stalled()
@@ -404,7 +403,7 @@ class Timers:
         if (slow := flow.slow(now)) is not None:
             self._send_away(*slow)
             return
-        # Senders that heed their limits stay below this, whatever anybody's limits are.
+        # Senders that respect the limits stay below this.
         at_most = FALLBACK_TIMES * max(flow.budget, FALLBACK_BYTES)
         kept = lanes.bytes + lanes.spilled_bytes
         kept -= self._left_behind() if kept > at_most else 0
@@ -417,7 +416,7 @@ class Timers:
             self._send_away(slowest, laggards.words(kept, behind[slowest]))
 
     def _left_behind(self) -> int:
-        """Return the bytes of those who are gone that cannot be delivered: nobody's fault now."""
+        """Return the bytes of departed senders that cannot be delivered, which no member causes."""
         ordering = self._node.active
         done, lanes = ordering.done(), ordering.lanes
         return sum(
@@ -427,7 +426,7 @@ class Timers:
         )
 
     def _send_away(self, lane: str, why: str) -> None:
-        """Keep nothing more for somebody, a member or not."""
+        """Evict a member, or drop a connection that is not a member's."""
         node = self._node
         ordering = node.active
         if lane in ordering.members:
@@ -440,7 +439,7 @@ class Timers:
             node.end(link, why)
 
     def _behind_here(self) -> dict[str, Behind]:
-        """Return what is kept for each: it lacks what is delivered here, or said what is not."""
+        """Return the backlog of each: bytes that it lacks, and undelivered bytes that it sent."""
         ordering = self._node.active
         lanes, done = ordering.lanes, ordering.done()
         waits = {*ordering.others(), *ordering.guests, *self._node.greeted} - ordering.gone
@@ -450,20 +449,20 @@ class Timers:
             lacks = sum(
                 lanes.kept(name, table.get(name, 0), min(upto, newest(name)))
                 for name, upto in done.items()
-                if name != one  # its own it has: who only sends has nothing to say
+                if name != one  # it has its own batches
             )
             said = lanes.kept(one, done.get(one, 0), newest(one)) if newest(one) else 0
             has = sum(number for name, number in table.items() if name != one)
-            # Where more of it is what it said, to say on is not to come nearer, nor to read.
+            # If most of it are its own batches, neither sending nor receiving is progress.
             found[one] = Behind(lacks + said, has if lacks >= said else done.get(one, 0))
         return found
 
     # -- who is gone -------------------------------------------------------------------------------
 
     def _end_gone(self, now: int) -> None:
-        """Take nothing more from who is out, whether it heeds that or not.
+        """Reject departed members.
 
-        It is told before what is here of it: perhaps it has left, and waits for that.
+        They get an acknowledgement before: a leaving one may wait for it.
         """
         node = self._node
         for lane, link in node.greeted.items():
@@ -478,10 +477,10 @@ class Timers:
             node.end(link, node.why_out(lane))
 
     def _end_lives_beside(self) -> None:
-        """Of lives of one's own name that came in at once, none told of the others, one stays.
+        """End all but one of several incarnations that joined at the same time.
 
-        Who is let in says that the lives it is told of are over. Of these neither is the later one,
-        and all of them know that it is the one with the greatest lane.
+        A joining incarnation ends those that it knows. These do not know each other, so the one
+        with the greatest sender id stays.
         """
         node, ordering = self._node, self._node.active
         beside = [one for one in ordering.others() if member_of(one) == node.name]
@@ -493,7 +492,7 @@ class Timers:
         ordering.flush()
 
     def _forget_guests(self, now: int) -> None:
-        """Keep nothing more for newcomers that were let in and never began."""
+        """Forget invited members that never started."""
         ordering = self._node.active
         for lane in list(ordering.guests):
             since = self._heard_ns.setdefault(lane, now)
@@ -502,11 +501,9 @@ class Timers:
                 ordering.lanes.heard.pop(lane, None)
 
     def _put_out(self, now: int) -> None:
-        """Put out whom nobody who is connected has heard for long enough."""
+        """Evict members that no connected member has heard for long enough."""
         node, after = self._node, self._node.settings.evict_after_ns
-        if (
-            node.in_minority or node.left
-        ):  # it would be said when the other half is back, or too late
+        if node.in_minority or node.left:  # the eviction would arrive after a reunion, or too late
             return
         for lane in self.unheard():
             since = self._heard_ns.setdefault(lane, now)
@@ -519,8 +516,9 @@ class Timers:
             node.evict(lane, f"unheard for {(now - since) // 10**6} ms")
 
     def _may_put_out(self) -> bool:
-        """Whether one is in the larger part of the group, so that two parts never put each other
-        out; of two halves it is the one with the least name.
+        """Return whether this member is in the larger part of the group.
+
+        So two parts never evict each other. Of two halves it is the one with the least name.
         """
         node = self._node
         members = node.active.members

@@ -1,4 +1,4 @@
-"""Waiting in a loop until something may have changed, and waking all who wait."""
+"""Notifier for an asyncio loop: wait for a change, wake all waiters."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable
 
 
 class Notifier:
-    """Who waits for the next change."""
+    """Waiters for the next change."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def wake(self) -> None:
-        """Something may have changed."""
+        """Wake all waiters."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
         self._waiting.clear()
 
     async def next_change(self, timeout_s: float | None) -> None:
-        """Wait until something may have changed, or the time is over; None: for ever."""
+        """Wait for the next `wake` or until the time is over. None: no limit."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         if timeout_s is None:
@@ -36,9 +36,9 @@ class Notifier:
         timeout_s: float | None = None,
         check: Callable[[], object] = lambda: None,
     ) -> bool:
-        """Wait until something is so, or the time is over; returns whether it is.
+        """Wait until a condition is true or the time is over; return the condition.
 
-        `check` is called before each wait, and raises where it never will be.
+        `check` runs before each wait and raises if the condition never becomes true.
         """
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while not true():

@@ -37,7 +37,7 @@ MOST_HISTORY: Final = 100_000
 SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-TOLD_ANYWAY: Final = ("disconnected", "unheard", "abandoned", "departed", "store_failed")
+TOLD_ANYWAY: Final = ("disconnected", "unheard", "abandoned", "evicted", "store_failed")
 """Events that the room shows itself, or that end it."""
 SLOW_S: Final = 1.0
 """Delay until a notice of calling, s."""

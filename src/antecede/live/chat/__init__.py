@@ -1,12 +1,12 @@
-"""A room for people over a live group of order "reply": threads, what is held, who is here.
+"""Chat room over a live group of order "reply": threads, held replies, members.
 
-`words`     what others wrote, made harmless, and how wide it is
-`room`      the model: messages by number, threads, what is held, members; no input, no output
-`waits`     what a held answer waits for, in words
-`drawing`   the model as lines of text
-`commands`  what somebody types
-`session`   a `Peer` and a `Room`: what happens, told to views
-`terminal`  the view by lines; `web` and `page.html`: the view in a browser
+`words`     sanitized text, and its width
+`room`      model: numbered messages, threads, held replies, members; no input, no output
+`waits`     missing parents of held replies, as text
+`drawing`   model as lines of text
+`commands`  input lines
+`session`   a `Peer` and a `Room`, with events for views
+`terminal`  view in a terminal; `web` and `page.html`: view in a browser
 """
 
 from typing import TYPE_CHECKING

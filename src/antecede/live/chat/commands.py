@@ -1,4 +1,4 @@
-"""What somebody types: words for the room, or a command."""
+"""Input lines of the chat: messages and commands."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Final, NamedTuple
 from antecede.errors import LocalError
 
 HELP: Final = {
-    "TEXT": "say it to the room",
-    "N: TEXT": "answer message N (also: /reply N TEXT)",
+    "TEXT": "send a message to the room",
+    "N: TEXT": "reply to message N (also: /reply N TEXT)",
     "/thread N": "draw the thread of message N",
     "/threads [K]": "draw the threads, the K newest (20)",
-    "/held": "what is held back, since when, and what it waits for",
-    "/ask": "ask again, and at once, for what is missing",
-    "/who": "who is in the room",
-    "/put-out NAME": "put a member out for good, who is dead or gone",
+    "/held": "list held replies and their missing parents",
+    "/request": "request missing messages again, at once",
+    "/who": "list the members",
+    "/evict NAME": "evict a member for good",
     "/leave": "leave the room for good, also with a store, and end",
-    "/quit": "end; with a store you go on later where you were",
-    "/say TEXT": "say what looks like a command; //TEXT says /TEXT",
-    "/help": "this",
+    "/quit": "end; a store resumes here later",
+    "/say TEXT": "send a text that looks like a command; //TEXT sends /TEXT",
+    "/help": "list the commands",
 }
-WITHOUT: Final = ("held", "ask", "who", "leave", "quit", "help")
-"""Commands that take nothing."""
-THREADS: Final = "K is how many threads are drawn, from 1 on"
+WITHOUT: Final = ("held", "request", "who", "leave", "quit", "help")
+"""Commands without arguments."""
+THREADS: Final = "K is the number of threads, from 1"
 _ANSWER: Final = re.compile(r"\s*(\d{1,9}):\s+(.*)", re.DOTALL)
 
 
 class Command(NamedTuple):
-    """What is to be done: "say", or the name of a command."""
+    """Parsed line: "say", or the name of a command."""
 
     what: str
     text: str = ""
@@ -36,7 +36,7 @@ class Command(NamedTuple):
 
 
 def parsed(line: str) -> Command | None:
-    """Return what a line asks for; None: it is empty. Raises LocalError, in a sentence."""
+    """Return the command of a line. None: empty line. Raises LocalError."""
     line = line.strip()
     if not line:
         return None
@@ -46,7 +46,7 @@ def parsed(line: str) -> Command | None:
         word, _, rest = line[1:].partition(" ")
         return _command(word.lower(), rest.strip())
     answer = _ANSWER.fullmatch(line)
-    if answer is None or not int(answer[1]):  # no message has the number 0
+    if answer is None or not int(answer[1]):  # numbers start at 1
         return Command("say", line)
     return _reply(answer[1], answer[2])
 
@@ -54,11 +54,11 @@ def parsed(line: str) -> Command | None:
 def _command(word: str, rest: str) -> Command:
     if word in WITHOUT:
         if rest:
-            raise LocalError(f"/{word} takes nothing behind it; to say it: /say /{word} {rest}")
+            raise LocalError(f"/{word} has no arguments; to send the text: /say /{word} {rest}")
         return Command(word)
     if word == "say":
         if not rest:
-            raise LocalError("/say TEXT: there is no text")
+            raise LocalError("/say TEXT: the text is empty")
         return Command("say", rest)
     if word == "reply":
         number, _, text = rest.partition(" ")
@@ -67,17 +67,17 @@ def _command(word: str, rest: str) -> Command:
         return Command("thread", number=_number(rest, "/thread N"))
     if word == "threads":
         return Command("threads", number=_number(rest, "/threads K", THREADS) if rest else None)
-    if word == "put-out":
+    if word == "evict":
         if not rest:
-            raise LocalError("/put-out NAME: whom?")
-        return Command("put-out", rest)
-    raise LocalError(f"there is no /{word[:20]}; /help lists what there is, // says it as it is")
+            raise LocalError("/evict NAME: the name is missing")
+        return Command("evict", rest)
+    raise LocalError(f"unknown command /{word[:20]}; /help lists the commands, // sends the text")
 
 
 def _reply(number: str, text: str) -> Command:
     answered = _number(number, "/reply N TEXT")
     if not text.strip():
-        raise LocalError(f"an answer to message {answered} without words")
+        raise LocalError(f"the reply to message {answered} is empty")
     return Command("say", text.strip(), answered)
 
 
@@ -88,6 +88,6 @@ def _number(text: str, usage: str, what: str = "N is the number of a message") -
 
 
 def help_lines() -> list[str]:
-    """Return what can be typed."""
+    """Return the help text as lines."""
     width = max(map(len, HELP))
     return [f"{usage:<{width}}  {what}" for usage, what in HELP.items()]

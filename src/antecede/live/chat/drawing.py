@@ -1,4 +1,4 @@
-"""The room as lines of text: harmless, and no wider than asked for."""
+"""Room as lines of sanitized text with a limited width."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from antecede.live.chat.words import cells, harmless, name_of, one_line, shorten
 from antecede.live.events import Id
 
 MOST_LINES: Final = 40
-"""Lines of the terminal that one message may take."""
+"""Terminal lines of one message, at most."""
 MOST_CHARACTERS: Final = 4000
-"""Characters that a message may take in a terminal."""
+"""Characters of one message in a terminal, at most."""
 QUOTE_CELLS: Final = 24
-"""Of the message that is answered."""
+"""Width of the quoted parent."""
 DEEPEST: Final = 8
-"""Levels that a tree is drawn with, where the line is wide enough; what is below says what it
-answers."""
+"""Levels of a drawn tree on wide lines; deeper messages quote their parent."""
 BRANCH, LAST, BAR, BLANK = "├── ", "└── ", "│   ", "    "
 
 
 def said(room: Room, post: Post, width: int | None = None) -> list[str]:
-    """Return a message as it comes, with what it answers."""
+    """Return a new message as lines, with its parent."""
     head = f"{post.number:>4}  {name_of(post.sender)}"
     if post.parent is not None:
         head += f" ↳ {answered(room, post)}"
@@ -32,10 +31,10 @@ def said(room: Room, post: Post, width: int | None = None) -> list[str]:
 
 
 def answered(room: Room, post: Post) -> str:
-    """Return what a message answers, in a few words."""
+    """Return the parent of a message as a short text."""
     parent, one = room.parent(post), post.parent
     if one is None:
-        return "nothing"
+        return "no message"
     if parent is None:
         return _not_here(one, lost=post.lost)
     quote = shortened(one_line(parent.text), QUOTE_CELLS)
@@ -43,8 +42,8 @@ def answered(room: Room, post: Post) -> str:
 
 
 def _not_here(one: Id, *, lost: bool) -> str:
-    why = "that nobody has any more" if lost else "from before"
-    return f"a message of {name_of(one.sender)}'s {why}"
+    why = "that is lost" if lost else "from before"
+    return f"a message of {name_of(one.sender)} {why}"
 
 
 def _waited(post: Post) -> str:
@@ -52,7 +51,7 @@ def _waited(post: Post) -> str:
 
 
 def tree(room: Room, thread: Thread, width: int | None = None) -> Iterator[str]:
-    """Yield a thread, drawn as a tree; without recursion, as threads can be deep."""
+    """Yield a thread as a tree, without recursion, since threads can be deep."""
     deepest = DEEPEST if width is None else max(1, min(DEEPEST, (width - 60) // 4))
     waiting: list[tuple[Thread, str, str, int]] = [(thread, "", "", 0)]
     while waiting:
@@ -83,53 +82,53 @@ def _of_unknown(room: Room, part: Thread) -> str:
 
 
 def threads(room: Room, most: int | None = None, width: int | None = None) -> Iterator[str]:
-    """Yield the threads, each drawn as a tree."""
+    """Yield the threads as trees."""
     for thread in room.threads(most):
         yield from tree(room, thread, width)
 
 
 def held(waiting: HeldPost, now_s: float | None = None) -> str:
-    """Return what is held, and what it waits for; `now_s`: to say for how long, too.
+    """Return a held reply and its missing parent; `now_s`: with the time held.
 
-    Messages that are not here have no number here, so they are told by their senders.
+    Messages that are not here have no number, so they appear by sender.
     """
     whose = name_of(waiting.parent.sender)
     waits = "waits" if now_s is None else f"has waited {duration(1000 * (now_s - waiting.since_s))}"
     if waiting.parent == waiting.id:
-        return f"what {whose} says next {waits}: it {waiting.why}"
-    text = f"{name_of(waiting.sender)}'s answer {waits} for "
+        return f"the next message of {whose} {waits}: it {waiting.why}"
+    text = f"{name_of(waiting.sender)}'s reply {waits} for "
     if not waiting.why:
-        return f"{text}{whose}'s answer, which is held itself"
-    return f"{text}a message of {whose}'s that is not here: {waiting.why}"
+        return f"{text}{whose}'s reply, which is held itself"
+    return f"{text}a message of {whose} that is not here: {waiting.why}"
 
 
 def all_held(room: Room, now_s: float) -> Iterator[str]:
-    """Yield all that is held."""
+    """Yield all held replies."""
     for waiting in room.held:
         yield held(waiting, now_s)
     if not room.held:
-        yield "nothing is held"
+        yield "no reply is held"
 
 
 def who(room: Room) -> Iterator[str]:
-    """Yield who is in the room."""
+    """Yield the members."""
     for one in room.members:
         where = "you" if one.me else "here" if one.here else "away: not connected"
         yield f"{name_of(one.name)}  ({where})"
 
 
 def summary(room: Room) -> str:
-    """Return the state of the room in a line."""
+    """Return the state of the room as one line."""
     here = sum(one.here for one in room.members)
     away = len(room.members) - here
-    waits = f", {counted(len(room.held), 'answer')} held" if room.held else ""
+    waits = f", {counted(len(room.held), 'reply', 'replies')} held" if room.held else ""
     return f"{here} here{f', {away} away' if away else ''}{waits}"
 
 
 def _with_text(head: str, indent: str, text: str, width: int | None) -> list[str]:
-    """Return a text behind a head, its further lines below each other."""
+    """Return a text behind a head, with its further lines indented."""
     room = None if width is None else width - max(cells(head), cells(indent))
     first, *more = wrapped(text[:MOST_CHARACTERS], room)
     if len(more) >= MOST_LINES or len(text) > MOST_CHARACTERS:
-        more = [*more[: MOST_LINES - 2], "[... the rest of this message is not shown]"]
+        more = [*more[: MOST_LINES - 2], "[... the rest of this message is hidden]"]
     return [head + first, *(indent + line for line in more)]

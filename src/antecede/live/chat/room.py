@@ -1,8 +1,7 @@
-"""The model of a chat: messages under short numbers, threads, what is held, who is here.
+"""Model of a chat room: numbered messages, threads, held replies, members.
 
-It is told what happens and when, and shows nothing itself; the views draw it. Numbers are this
-member's own, from 1 in the order in which messages came here: others have other numbers for the
-same messages, so they never travel.
+Views draw it. Numbers are local, from 1 in the order of delivery. Other members have other numbers,
+so numbers are never sent.
 """
 
 from __future__ import annotations
@@ -16,69 +15,69 @@ from antecede.live.chat.words import text_of
 from antecede.live.events import Id, Message
 
 MOST: Final = 5000
-"""Messages that are kept to be shown and answered; the oldest go first."""
+"""Messages kept for display and replies; the oldest are dropped."""
 NOTICED_S: Final = 0.25
-"""So long an answer is held before a view that cannot take words back says so."""
+"""Time held before a terminal, which cannot take lines back, shows it."""
 
 
 class Post(NamedTuple):
-    """A message as it is shown."""
+    """Displayed message."""
 
     number: int
     id: Id
     text: str
-    """As it was sent: the view makes it harmless."""
+    """Text as sent; the view sanitizes it."""
     parent: Id | None = None
-    """What it answers."""
+    """Message that it replies to."""
     lost: bool = False
-    """Whether that is nobody's any more: it died with its sender."""
+    """True if the parent is lost with its sender."""
     mine: bool = False
     earlier: bool = False
-    """Whether it is from before this member came, or was started again."""
+    """True for history and messages from before a restart."""
     at_s: float | None = None
-    """When it came here, in seconds since 1970; None: not known."""
+    """Time of delivery, seconds since 1970. None: unknown."""
     waited_s: float = 0.0
-    """How long it was held here."""
+    """Time held."""
 
     @property
     def sender(self) -> str:
-        """Name of the member who sent it."""
+        """Name of the member that sent it."""
         return self.id.sender
 
 
 class HeldPost(NamedTuple):
-    """An answer that is held back."""
+    """Held reply."""
 
     id: Id
     parent: Id
-    """What it waits for."""
+    """Missing parent."""
     why: str
-    """Where that is, in words; empty: it is held itself."""
+    """Location of the parent as text. Empty: it is held too."""
     since_s: float
-    """When it was first seen held, on the clock of `Room.hold`."""
+    """Time since which it is held, on the clock of `Room.hold`."""
 
     @property
     def sender(self) -> str:
-        """Name of the member who sent it."""
+        """Name of the member that sent it."""
         return self.id.sender
 
 
 class Member(NamedTuple):
-    """Somebody who is in the group."""
+    """Member of the group."""
 
     name: str
     here: bool
-    """Whether it is connected."""
+    """True if it is connected."""
     me: bool = False
 
 
 class Room:
-    """What one member sees of a room. `most`: how many messages are kept."""
+    """Room as one member sees it. `most`: number of messages kept."""
 
     def __init__(self, name: str, me: str, most: int = MOST) -> None:
         self.name, self.me, self._most = name, me, most
         self.posts: dict[Id, Post] = {}
-        """In the order of their numbers."""
+        """Ordered by number."""
         self.held: tuple[HeldPost, ...] = ()
         self.members: tuple[Member, ...] = (Member(me, here=True, me=True),)
         self._threads = Threads(most)
@@ -92,7 +91,7 @@ class Room:
     def add(
         self, message: Message, now_s: float, *, at_s: float | None = None, earlier: bool = False
     ) -> Post | None:
-        """Take a message; None: it is known. `now_s`: the clock of `hold`, `at_s`: the time."""
+        """Add a message. None: it is known. `now_s`: clock of `hold`; `at_s`: system clock."""
         one = message.id
         if one in self.posts:
             return None
@@ -118,25 +117,25 @@ class Room:
         return post
 
     def post(self, number: int) -> Post:
-        """Return the message with a number. Raises LocalError where there is none."""
+        """Return the message with a number. Raises LocalError for an unknown one."""
         one = self._ids.get(number)
         if one is not None:
             return self.posts[one]
         if not self._ids:
-            raise LocalError(f"there is no message {number}: nothing was said here yet")
+            raise LocalError(f"unknown message {number}; the room has no messages yet")
         first, last = min(self._ids), max(self._ids)
         raise LocalError(f"there is no message {number}; there are {first} to {last}")
 
     def parent(self, post: Post) -> Post | None:
-        """Return what a message answers, if it is here."""
+        """Return the parent of a message, if it is here."""
         return None if post.parent is None else self.posts.get(post.parent)
 
     def thread(self, post: Post) -> Thread:
-        """Return the whole thread of a message, from where it begins as far as it is here."""
+        """Return the thread of a message, from its oldest known message."""
         return self._threads.tree(self._threads.root(post.id))
 
     def threads(self, most: int | None = None) -> list[Thread]:
-        """Return the threads, the one in which something was said last at the end."""
+        """Return the threads; the one with the newest message is last."""
         roots: dict[tuple[str, int], None] = {}
         for one in self.posts:
             root = self._threads.root(one)
@@ -148,9 +147,9 @@ class Room:
     # -- what is held ------------------------------------------------------------------------------
 
     def hold(self, held: Mapping[Id, tuple[Id, str]], now_s: float) -> bool:
-        """Note what is held at a moment: id -> (what it waits for, where that is; empty: held too).
+        """Set the held replies: id -> (missing parent, its location; empty: held too).
 
-        Returns whether something has changed.
+        Returns whether they changed.
         """
         self._since = {one: self._since.get(one, now_s) for one in held}
         self._noticed &= held.keys()
@@ -161,7 +160,7 @@ class Room:
         return self.held != before
 
     def long_held(self, now_s: float) -> Iterator[HeldPost]:
-        """Yield, once each, what has been held for a while."""
+        """Yield the replies that have been held for a while, once each."""
         for waiting in self.held:
             if waiting.id not in self._noticed and now_s - waiting.since_s >= NOTICED_S:
                 self._noticed.add(waiting.id)
@@ -170,8 +169,8 @@ class Room:
     # -- who is here -------------------------------------------------------------------------------
 
     def see(self, members: Iterable[str], connected: Iterable[str]) -> list[tuple[str, bool]]:
-        """Note who is in the group and who of them is connected; return whose connection changed,
-        of those who were in it before as well.
+        """Set members and connected members; return (name, connected) of earlier members with
+        changes.
         """
         there = set(connected)
         before = {one.name: one.here for one in self.members}

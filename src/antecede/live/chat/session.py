@@ -1,4 +1,4 @@
-"""A peer and its room: what happens is told to the views, what they ask for is done."""
+"""Chat session: a peer and its room, with events for views."""
 
 from __future__ import annotations
 
@@ -16,37 +16,35 @@ from antecede.live.events import ChangeKind, Message, MessagesAbandoned, View, m
 from antecede.live.peer import Peer
 
 LOOK_S: Final = 0.1
-"""So often it is looked what is held and who is connected."""
+"""Interval of checks of held replies and connections."""
 MUCH: Final = 2000
 MUCH_S: Final = 5.0
-"""With more held messages than that it is looked so often what they are."""
+"""Interval with more than MUCH held messages."""
 
 
-REPLACED: Final = (
-    "another life of {name} was in the room: this one has taken its place, and that one is out"
-)
+REPLACED: Final = "this incarnation has replaced another one of {name} in the room"
 
 
 class Posted(NamedTuple):
-    """Somebody said something, oneself too."""
+    """Event: a new message, own ones included."""
 
     post: Post
 
 
 class Held(NamedTuple):
-    """An answer has been held for a while."""
+    """Event: a reply has been held for a while."""
 
     waiting: HeldPost
 
 
 class Notice(NamedTuple):
-    """Something to be told in words, harmless ones."""
+    """Event: a sanitized text for the user."""
 
     text: str
 
 
 class Changed(NamedTuple):
-    """What is held, or who is here, is not what it was."""
+    """Event: held replies or members changed."""
 
 
 News = Posted | Held | Notice | Changed
@@ -54,7 +52,7 @@ Viewer = Callable[[News], None]
 
 
 class Chat:
-    """One member's chat over a peer that is in a group of order "reply"."""
+    """Chat of one member over a peer in a group of order "reply"."""
 
     def __init__(self, peer: Peer, room: Room) -> None:
         self.peer, self.room = peer, room
@@ -62,25 +60,25 @@ class Chat:
         self._looked_s = 0.0
 
     def attach(self, view: Viewer) -> Callable[[], None]:
-        """Tell a view what happens from now on; what is returned ends that."""
+        """Send events to a view from now on; the returned function detaches it."""
         self._views.append(view)
         return lambda: self._views.remove(view)
 
     def tell(self, news: News) -> None:
-        """Tell all views."""
+        """Send an event to all views."""
         for view in list(self._views):
             view(news)
 
     # -- what happens ------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Take what is known already: history, or what was said before a restart."""
+        """Add the history, or the messages from before a restart."""
         for message in self.peer.history:
             self.room.add(message, time.monotonic(), earlier=True)
         self._look_around()
 
     async def run(self) -> None:
-        """Go on until it is cancelled, or the peer cannot: PeerError, StoreError."""
+        """Run until cancelled. Raises PeerError and StoreError of the peer."""
         looking = asyncio.create_task(self._look())
         try:
             async for event in self.peer.events():
@@ -105,7 +103,7 @@ class Chat:
 
     def _came(self, message: Message) -> None:
         if message.is_history and self.room.posts:
-            return  # of the history: begun with, or so old by now that newer ones took its place
+            return  # history from the start, or older than the kept messages
         before = self.room.members
         self._look_who()
         at_s = None if message.is_history else time.time()
@@ -123,7 +121,7 @@ class Chat:
                 self.tell(Held(waiting))
 
     def _look_around(self) -> None:
-        """Look who is connected and what is held: that less often where it is much."""
+        """Check connections, and held replies: less often if there are many."""
         now, ordering = time.monotonic(), self.peer.node.ordering
         held = ordering.group.stats().held if ordering is not None else 0
         changed = False
@@ -134,62 +132,62 @@ class Chat:
             self.tell(Changed())
 
     def _look_who(self) -> bool:
-        """Tell whose connection came or went; returns whether there is anything new."""
+        """Report changed connections; return whether anything changed."""
         node, room = self.peer.node, self.room
         before = room.members
         for name, here in room.see(self.peer.members, map(member_of, node.greeted)):
-            words = "is connected" if here else "is away: not connected"
+            words = "is connected" if here else "is disconnected"
             self.tell(Notice(f"{name_of(name)} {words}"))
         return room.members != before
 
     # -- what is asked for -------------------------------------------------------------------------
 
     async def say(self, text: str, answers: int | None = None) -> Post:
-        """Say something, or answer the message with a number.
+        """Send a message, or a reply to the message with a number.
 
-        Raises LocalError, in a sentence, for what cannot be said, PeerError where the peer is out.
+        Raises LocalError for invalid input, PeerError if the peer has left the group.
         """
         payload = text.encode(errors="replace")
         if not text.strip():
-            raise LocalError("a message without words")
+            raise LocalError("the message is empty")
         if len(payload) > MAX_BYTES:
             raise LocalError(
-                f"a message of {len(payload):,} bytes; {MAX_BYTES:,} are the most: nothing was sent"
+                f"message of {len(payload):,} bytes was not sent; the limit is {MAX_BYTES:,}"
             )
         answered = () if answers is None else (self.room.post(answers).id,)
         await self.peer.drain()
         sent = self.peer.send_nowait(payload, reply_to=answered)
         message = Message(sent.sender_id, sent.number, payload, answered)
         post = self.room.add(message, time.monotonic(), at_s=time.time())
-        assert post is not None  # a number is given out once
+        assert post is not None  # numbers are unique
         await self.peer.flush()
         self.tell(Posted(post))
         return post
 
     def ask(self) -> str:
-        """Ask again for what is missing; returns, in words, what was done."""
+        """Request missing messages again; return the result as text."""
         held = len(self.room.held)
         asked = self.peer.request_missing()
         if asked:
             pairs = sorted((member_of(lane), member_of(of)) for lane, of in asked.items())
-            whom = ", ".join(f"{name_of(of)} for {name_of(lane)}'s" for lane, of in pairs)
-            return f"asked for messages again: {whom}"
+            whom = ", ".join(f"those of {name_of(lane)} from {name_of(of)}" for lane, of in pairs)
+            return f"requested messages: {whom}"
         if not held:
-            return "nothing is held, and nothing is known to be missing"
-        return (
-            f"{counted(held, 'answer')} held: nobody who is connected says that they have what is "
-            "missing"
-        )
+            return "no reply is held, and no message is missing"
+        return f"{counted(held, 'reply', 'replies')} held; no connected member has the missing messages"
 
     def put_out(self, name: str) -> str:
-        """Put a member out for good. Raises LocalError for who is no other member."""
+        """Evict a member for good. Raises LocalError for an unknown name."""
         self.peer.evict(name)
-        return f"{name_of(name)} is put out"
+        return f"{name_of(name)} is evicted"
 
 
 def _given_up(event: MessagesAbandoned) -> str:
-    of = " and ".join(name_of(member_of(lane)) for lane in event.missing_sender_ids) or "somebody"
+    of = (
+        " and ".join(name_of(member_of(lane)) for lane in event.missing_sender_ids)
+        or "a departed member"
+    )
     return (
-        f"{counted(event.batches, 'message')} of {name_of(member_of(event.sender_id))} set aside: they "
-        f"answer what {of} said last, which nobody has any more"
+        f"{counted(event.batches, 'message')} of {name_of(member_of(event.sender_id))} dropped: "
+        f"the last messages of {of}, which they reply to, are lost"
     )

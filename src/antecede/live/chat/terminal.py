@@ -1,7 +1,7 @@
-"""The chat by lines: what comes is printed, what is typed is done.
+"""Terminal view of the chat: prints events, runs input lines.
 
-Where a person sits at a terminal the line that is being typed stays below what comes in
-(prompt_toolkit); through pipes there are lines alone.
+In an interactive terminal the input line stays below the output (prompt_toolkit). Pipes carry plain
+lines.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from antecede.live.chat.words import ascii_only
 
 THREADS: Final = 20
 MAX_LINE: Final = 1 << 20
-"""Bytes of a line that is typed; what is longer is refused."""
+"""Longest input line, bytes."""
 LEAVE, QUIT = "leave", "quit"
 
 
 class Screen:
-    """Prints lines: as wide as the terminal, in its characters."""
+    """Output of lines in the width and characters of the terminal."""
 
     def __init__(self, out: Callable[[], TextIO], *, ascii: bool) -> None:
-        """`out` is asked each time: while a person types, something stands in its place."""
+        """`out` is called each time, since prompt_toolkit replaces the stream."""
         self._asked, self._ascii = out, ascii
 
     @property
@@ -41,31 +41,31 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """Cells of a line; None: no terminal, lines as long as they are."""
+        """Width of the terminal. None: not a terminal, unlimited."""
         return shutil.get_terminal_size().columns if self._out.isatty() else None
 
     def show(self, lines: Iterable[str]) -> None:
-        """Print lines, at once. Raises BrokenPipeError where nobody is there to read them."""
+        """Print lines at once. Raises BrokenPipeError without a reader."""
         text = "".join(f"{ascii_only(line) if self._ascii else line}\n" for line in lines)
         try:
             self._out.write(text)
             self._out.flush()
-        except OSError as error:  # of a terminal that was closed, too
+        except OSError as error:  # even of a closed terminal
             raise BrokenPipeError(str(error)) from error
 
     def note(self, text: str) -> None:
-        """Print what is no message."""
+        """Print a notice."""
         self.show([f"  *   {text}"])
 
 
 class Terminal:
-    """The view, and what is done with a line."""
+    """View and input of a chat."""
 
     def __init__(self, chat: Chat, screen: Screen) -> None:
         self._chat, self._screen = chat, screen
 
     def news(self, news: News) -> None:
-        """Show what has happened."""
+        """Show an event."""
         room, screen = self._chat.room, self._screen
         if isinstance(news, Posted):
             screen.show(drawing.said(room, news.post, screen.width))
@@ -75,13 +75,13 @@ class Terminal:
             screen.note(news.text)
 
     def earlier(self) -> None:
-        """Show what was said before one came, as threads."""
+        """Show earlier messages as threads."""
         if self._chat.room.posts:
-            self._screen.note("said before:")
+            self._screen.note("earlier messages:")
             self._screen.show(drawing.threads(self._chat.room, None, self._screen.width))
 
     async def typed(self, line: str) -> str:
-        """Do what a line asks for; returns LEAVE or QUIT where that is the end, else nothing."""
+        """Run an input line; return LEAVE or QUIT at the end, else ""."""
         try:
             command = commands.parsed(line)
             return await self._do(command) if command is not None else ""
@@ -99,14 +99,14 @@ class Terminal:
                 screen.show(drawing.tree(room, thread, screen.width))
             case "threads":
                 drawn = list(drawing.threads(room, command.number or THREADS, screen.width))
-                screen.show(drawn or ["  *   nothing was said yet"])
+                screen.show(drawn or ["  *   no messages yet"])
             case "held":
                 screen.show(f"  *   {line}" for line in drawing.all_held(room, time.monotonic()))
             case "who":
                 screen.show(f"  *   {line}" for line in drawing.who(room))
-            case "ask":
+            case "request":
                 screen.note(chat.ask())
-            case "put-out":
+            case "evict":
                 screen.note(chat.put_out(command.text))
             case "help":
                 screen.show(f"  *   {line}" for line in commands.help_lines())
@@ -119,10 +119,10 @@ class Terminal:
 
 
 async def piped_lines(descriptor: int) -> AsyncIterator[str]:
-    """Yield lines of a pipe, a file or a plain terminal.
+    """Yield the lines of a pipe, a file or a plain terminal.
 
-    A thread reads the descriptor itself: files cannot be waited for, and Python's own buffers would
-    hold up the end of the program.
+    A thread reads the descriptor: asyncio cannot wait for files, and Python's buffers would delay
+    the end of the program.
     """
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ async def piped_lines(descriptor: int) -> AsyncIterator[str]:
             if len(rest) > MAX_LINE:
                 lines, rest = [*lines, rest], b""
             lines += [rest] if rest and not data else []
-            with contextlib.suppress(RuntimeError):  # the loop is over
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 for line in [*lines, None] if not data else lines:
                     loop.call_soon_threadsafe(queue.put_nowait, line)
 
@@ -148,9 +148,9 @@ async def piped_lines(descriptor: int) -> AsyncIterator[str]:
 
 
 async def prompted_lines() -> AsyncIterator[str]:
-    """Yield lines of a person, whose line stays below what is printed meanwhile.
+    """Yield the lines of an interactive terminal, whose input line stays below the output.
 
-    Ctrl-C raises KeyboardInterrupt while a line is read; at other times it is the signal.
+    Ctrl-C raises KeyboardInterrupt while it reads a line; otherwise it is the signal.
     """
     try:
         from prompt_toolkit import PromptSession
@@ -159,7 +159,7 @@ async def prompted_lines() -> AsyncIterator[str]:
     except ImportError as error:
         raise MissingExtraError("antecede chat at a terminal, without --plain,", "live") from error
 
-    words = [f"/{word}" for word in (*commands.WITHOUT, "reply", "thread", "threads", "put-out")]
+    words = [f"/{word}" for word in (*commands.WITHOUT, "reply", "thread", "threads", "evict")]
     session: PromptSession[str] = PromptSession(
         erase_when_done=True,
         completer=WordCompleter(words, sentence=True),
@@ -168,20 +168,20 @@ async def prompted_lines() -> AsyncIterator[str]:
     with patch_stdout():
         while True:
             try:
-                # The signal stays the caller's: the prompt would take its handler away for good,
-                # and Ctrl-C while no prompt reads, or a line is printed, would be lost.
+                # The caller keeps the signal: the prompt would remove its handler for good. Then a
+                # Ctrl-C between prompts, or while a line is printed, would be lost.
                 yield await session.prompt_async("> ", handle_sigint=False)
             except EOFError:
                 return
 
 
 def is_person(stdin: Any, stdout: Any) -> bool:
-    """Whether somebody sits at a terminal that can do more than lines."""
+    """Return whether the terminal is interactive and can move the cursor."""
     return bool(stdin.isatty() and stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb")
 
 
 def speaks_ascii_only(out: TextIO) -> bool:
-    """Whether a terminal cannot show the characters that trees are drawn with."""
+    """Return whether a terminal cannot show the characters of trees."""
     try:
         "├└│─↳“”…".encode(getattr(out, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -1,4 +1,4 @@
-"""What a held answer waits for, in words: where its parent is, and what is done about it."""
+"""Missing parents of held replies, as text: their location and the request."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from antecede.live.events import Id, member_of
 from antecede.live.node import Node
 
 MOST = 500
-"""Held messages that are looked at one by one."""
-STRANGER = "speaks of somebody whose own first words are not here, or there is no room for it"
+"""Held messages listed, at most."""
+STRANGER = "refers to a member whose first messages are missing, or there is no capacity for it"
 
 
 def held_of(node: Node) -> dict[Id, tuple[Id, str]]:
-    """Return the held answers: id -> (what it waits for, where that is; empty: held itself).
+    """Return the held replies: id -> (missing parent, its location; empty: held too).
 
-    What waits for itself is the next of a member whose messages wait all together.
+    A message that waits for itself is the next of a stalled sender.
     """
     ordering = node.ordering
     if ordering is None:
@@ -33,7 +33,7 @@ def held_of(node: Node) -> dict[Id, tuple[Id, str]]:
 
 
 def _why(node: Node, parent: Id) -> str:
-    """Say where a message is that is not here."""
+    """Return the location of a message that is not here."""
     ordering = node.active
     owner = name_of(parent.sender)
     having = sorted(
@@ -42,15 +42,15 @@ def _why(node: Node, parent: Id) -> str:
         if ordering.lanes.heard.get(lane, {}).get(parent.sender_id, 0) >= parent.number
     )
     if having:
-        return f"{_names(having)} can give it, and {'is' if len(having) == 1 else 'are'} asked"
+        return f"requested from {_names(having)}"
     if parent.sender_id in node.greeted:
-        return f"{owner} is connected, and it is on its way"
+        return f"{owner} is connected and sends it"
     away = sorted(map(member_of, node.timers.unheard()))
     if parent.sender_id in ordering.members:
-        return f"{owner} is away; nobody who is here has it"
+        return f"{owner} is disconnected; no connected member has it"
     if away:
-        return f"{owner} is gone; {_names(away)}, away now, may have it"
-    return f"{owner} is gone; whether anybody has it is being asked"
+        return f"{owner} has departed; {_names(away)}, disconnected, may have it"
+    return f"{owner} has departed; all members are being checked"
 
 
 def _names(names: list[str]) -> str:

@@ -1,10 +1,10 @@
-"""The chat as a page for one's own browser: the page itself, news as they come, words to say.
+"""Browser page of the chat: the page, events, and input.
 
-The page speaks for the member, so only its owner may have it: it is at a path that was drawn at
-random, on loopback unless somebody asks for more, and what is asked of it must come from the page
-itself (Host, Origin, what the browser says of the origin). The page loads nothing from elsewhere
-and runs no script but its own (Content-Security-Policy); words of others reach it as JSON and
-become text, never markup.
+The page acts for the member, so only its owner may open it. It has a random path, listens on
+loopback unless told otherwise, and accepts requests only from itself (Host, Origin,
+Sec-Fetch-Site). It loads nothing from other sites and runs only its own script
+(Content-Security-Policy). Texts of other members arrive as JSON and are inserted as text, not as
+markup.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from antecede.live.http_server import (
 
 HERE: Final = "127.0.0.1:0"
 ALIVE_S: Final = 15.0
-"""So often a browser is told that one is there, when nothing happens."""
+"""Interval of keep-alive comments to a browser."""
 MOST_NEWS: Final = 1000
-"""News that wait for a browser: with more it is sent away, and begins anew."""
+"""Events queued for a browser, at most; beyond, it must reconnect."""
 EVENTS: Final = "text/event-stream"
 
 
 def checked_place(place: str, *, for_others: bool) -> tuple[str, int]:
-    """Return host and port of the page. Raises LocalError for one that other machines reach."""
+    """Return host and port of the page. Raises LocalError for an address that other machines reach."""
     host, port = split_address(place)
     if not (for_others or _is_loopback(host)):
         raise LocalError(
-            f"--web {place}: the page speaks for you, and at {host} other machines reach it. Give "
-            "127.0.0.1:PORT, or --web-for-others too"
+            f"--web {place}: other machines could read and write as you at {host}; give "
+            "127.0.0.1:PORT, or --web-public too"
         )
     return host, port
 
@@ -67,7 +67,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Page:
-    """Serves the page of one chat; an asynchronous context manager."""
+    """Server of one chat's page; an asynchronous context manager."""
 
     def __init__(self, chat: Chat, host: str, port: int) -> None:
         self._chat, self._host, self._port = chat, host, port
@@ -75,15 +75,15 @@ class Page:
         self._server = HttpServer(self._answer)
         self._page, self._policy = _page()
         self.url = ""
-        """Where the page is, with what only its owner knows."""
+        """URL of the page with its secret path."""
 
     async def __aenter__(self) -> Page:
-        """Listen. Raises PeerError where that cannot be."""
+        """Listen. Raises PeerError if that fails."""
         try:
             port = await self._server.open(self._host, self._port)
         except OSError as error:
             where = joined_address(self._host, self._port)
-            raise PeerError(f"the page cannot be served at {where}: {error}") from error
+            raise PeerError(f"cannot serve the page at {where}: {error}") from error
         self.url = f"http://{joined_address(reached_at(self._host), port)}/{self._token}/"
         return self
 
@@ -93,7 +93,7 @@ class Page:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Serve no more."""
+        """Stop listening."""
         self._server.close()
 
     # -- what is asked -----------------------------------------------------------------------------
@@ -104,39 +104,41 @@ class Page:
         self._check_origin(request)
         if what in ("say", "ask"):
             if request.method != "POST":
-                raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "words are sent by POST")
+                raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use POST")
             return await self._asked(what, _body(request))
         if request.method not in ("GET", "HEAD"):
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "this is to look at: GET")
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
         if what == "events":
             return Answer(self._news(), EVENTS)
         return Answer(self._page, HTML, headers={"content-security-policy": self._policy})
 
     def _path(self, request: Request) -> str:
-        """Return what is asked for. Refuses whoever does not know the path."""
+        """Return the requested resource. Raises Refused for a wrong path."""
         _, token, *rest = f"{request.path}/".split("/")
         known = hmac.compare_digest(token.encode(), self._token.encode())
         what = rest[0] if rest else ""
         if not known or what not in ("", "events", "say", "ask") or not request.headers.get("host"):
-            raise Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
+            raise Refused(HTTPStatus.NOT_FOUND, "unknown path")
         return what
 
     def _check_origin(self, request: Request) -> None:
-        """Refuse what a page of others asks of us."""
+        """Reject requests of other pages."""
         origin = request.headers.get("origin")
         ours = f"http://{request.headers['host']}"
         site = request.headers.get("sec-fetch-site", "same-origin")
         if origin not in (None, ours) or site not in ("same-origin", "none"):
-            raise Refused(HTTPStatus.FORBIDDEN, "this is for its own page alone")
+            raise Refused(HTTPStatus.FORBIDDEN, "requests of other pages are rejected")
         if request.method == "POST" and origin is None:
-            raise Refused(HTTPStatus.FORBIDDEN, "who sends words says where from (Origin)")
+            raise Refused(HTTPStatus.FORBIDDEN, "the header Origin is missing")
 
     async def _asked(self, what: str, body: dict[str, Any]) -> Answer:
         if what == "ask":
             return as_json({"told": self._chat.ask()})
         text, number = body.get("text"), body.get("answers")
         if not isinstance(text, str) or type(number) not in (int, type(None)):
-            raise Refused(HTTPStatus.BAD_REQUEST, "words are a text, and the number they answer")
+            raise Refused(
+                HTTPStatus.BAD_REQUEST, "invalid body; expected text and the number of its parent"
+            )
         try:
             post = await self._chat.say(text, number)
         except (LocalError, PeerError) as error:
@@ -146,7 +148,7 @@ class Page:
     # -- news --------------------------------------------------------------------------------------
 
     async def _news(self) -> AsyncIterator[bytes]:
-        """Yield the whole room, then what happens, as server-sent events."""
+        """Yield the room, then events, as server-sent events."""
         queue: asyncio.Queue[News | None] = asyncio.Queue()
 
         def take(news: News) -> None:
@@ -183,7 +185,7 @@ def _told(room: Room, news: News) -> bytes:
 
 
 def whole(room: Room) -> dict[str, Any]:
-    """Return the room as what JSON can say."""
+    """Return the room as JSON values."""
     return {
         "room": one_line(room.name),
         "me": room.me,
@@ -194,7 +196,7 @@ def whole(room: Room) -> dict[str, Any]:
 
 
 def plain(room: Room, post: Post) -> dict[str, Any]:
-    """Return a message as what JSON can say."""
+    """Return a message as JSON values."""
     parent = room.parent(post)
     unknown = post.parent if parent is None else None
     return {
@@ -229,20 +231,20 @@ def _event(kind: str, data: Any) -> bytes:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    """Return what is sent; a form of another page cannot send this kind without asking first."""
+    """Return the JSON body of a request; other pages cannot send this type without a preflight."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     try:
         body = json.loads(request.body) if kind == "application/json" else None
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise Refused(HTTPStatus.BAD_REQUEST, "words are sent as an object in JSON")
+        raise Refused(HTTPStatus.BAD_REQUEST, "invalid body; expected a JSON object")
     return body
 
 
 def _page() -> tuple[bytes, str]:
-    """Return the page, and the policy under which a browser shows it: its own script and style,
-    known by their hashes, and talk with where it came from.
+    """Return the page and its Content-Security-Policy, which allows only its own script and style
+    by hash.
     """
     text = files("antecede.live.chat").joinpath("page.html").read_text(encoding="utf-8")
     hashes = {

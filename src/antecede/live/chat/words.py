@@ -1,4 +1,4 @@
-"""What others wrote, made harmless for a terminal, and how many cells it takes there."""
+"""Sanitized text of other members for a terminal, and its width."""
 
 from __future__ import annotations
 
@@ -13,30 +13,28 @@ except ImportError as error:
     raise MissingExtraError("antecede chat", "live") from error
 
 MAX_BYTES: Final = 1 << 16
-"""Of a message's text: what one may say, and what is shown of what others said."""
+"""Limit of a message's text, for sending and display."""
 JOINER: Final = "\u200d"
-"""Joins emoji: of all format characters the only one that is let through."""
+"""Zero-width joiner of emoji, the only format character that passes."""
 TAB_CELLS: Final = 4
 MAX_MARKS: Final = 4
-"""Combining marks that one letter may carry."""
+"""Combining marks on one letter, at most."""
 QUOTED: Final = set(":;,[]()<>«»“”\"'`/|↳└├│")
-"""Characters with which a name could be taken for something else on a line."""
+"""Characters that put a name in quotes."""
 
 
 def text_of(payload: bytes) -> str:
-    """Return what a message says, as text; what is no UTF-8 becomes U+FFFD, what is too long is cut
-    and says so.
-    """
+    """Return a payload as text; invalid UTF-8 becomes U+FFFD, and a long text is shortened."""
     whole = payload[:MAX_BYTES].decode(errors="replace")
     left = len(payload) - MAX_BYTES
-    return f"{whole} [... {left:,} bytes more]" if left > 0 else whole
+    return f"{whole} [... {left:,} more bytes]" if left > 0 else whole
 
 
 def harmless(text: str) -> str:
-    """Return a text in which nothing moves the cursor, hides, reorders or colours anything.
+    """Return a text without cursor movement, hidden or reordered parts, and colours.
 
-    Control characters become their pictures (U+2400 and on), format characters (such as those that
-    turn the direction of writing) U+FFFD, unless they join emoji; line breaks stay.
+    Control characters become pictures (U+2400 and on). Format characters, such as bidirectional
+    ones, become U+FFFD unless they join emoji. Line breaks stay.
     """
     text = text.replace("\r\n", "\n").replace("\t", " " * TAB_CELLS)
     out: list[str] = []
@@ -57,32 +55,32 @@ def _picture(c: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a harmless text on one line."""
+    """Return a sanitized text on one line."""
     return " ".join(harmless(text).split())
 
 
 def name_of(name: str) -> str:
-    """Return a member's name as it stands on a line: in quotes where it could be taken for more."""
+    """Return a member's name for a line, in quotes if it could be ambiguous."""
     clean = one_line(name)
     plain = clean == name and not (" " in name or set(name) & QUOTED or name[0].isdigit())
     return clean if plain else f"“{clean}”"
 
 
 def cells(text: str) -> int:
-    """Return how many cells of a terminal a harmless text on one line takes."""
+    """Return the terminal cells of a sanitized line."""
     width = wcswidth(text)
     return width if width >= 0 else len(text)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the beginning of a harmless text on one line, in at most so many cells."""
+    """Return the beginning of a sanitized line in at most `most` cells."""
     if cells(text) <= most:
         return text
     return _head(text, most - 1)[0].rstrip() + "…"
 
 
 def wrapped(text: str, most: int | None) -> list[str]:
-    """Return the lines of a harmless text, each of at most so many cells; None: as they are."""
+    """Return the lines of a sanitized text, each of at most `most` cells. None: unlimited."""
     lines = text.split("\n")
     if most is None:
         return lines
@@ -90,7 +88,7 @@ def wrapped(text: str, most: int | None) -> list[str]:
 
 
 def _folded(line: str, most: int) -> list[str]:
-    """Fold one line at blanks, and amid a word only where it is too long for a line."""
+    """Wrap a line at blanks, and within words only where needed."""
     found: list[str] = []
     while cells(line) > most:
         head, _ = _head(line, most)
@@ -102,7 +100,7 @@ def _folded(line: str, most: int) -> list[str]:
 
 
 def _head(text: str, most: int) -> tuple[str, int]:
-    """Return as many characters as fit into so many cells, one at least, and their cells."""
+    """Return as many characters as fit into `most` cells, at least one, and their cells."""
     used = at = 0
     for at, c in enumerate(text, 1):
         used += max(0, wcwidth(c))
@@ -112,7 +110,7 @@ def _head(text: str, most: int) -> tuple[str, int]:
 
 
 def ascii_only(line: str) -> str:
-    """Return a line for a terminal that shows nothing but ASCII: other characters as escapes."""
+    """Return a line in ASCII, with escapes for other characters."""
     return line.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
 

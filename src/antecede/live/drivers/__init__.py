@@ -1,4 +1,4 @@
-"""What drives a node: a network in memory with a clock of its own, TCP with TLS."""
+"""Drivers of a node: TCP with TLS, and their parts."""
 
 from typing import TYPE_CHECKING
 

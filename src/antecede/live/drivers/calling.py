@@ -1,8 +1,8 @@
-"""Calling a member: a connection to it, without waiting for the kernel to try again.
+"""Dial of an address with several attempts at once, without the kernel's long retries.
 
-A kernel that gets no answer sends the first packet of a connection again after 1 s, 3 s and 7 s.
-Who calls across a partition would so find out up to four seconds too late that it is over. So
-another attempt is made beside those under way, and the first that is answered counts.
+The kernel repeats the first packet of a connection after 1 s, 3 s and 7 s. After a partition a dial
+would so succeed up to four seconds late. So further attempts start beside the running ones, and the
+first success counts.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from itertools import cycle
 from typing import Any, Final
 
 AGAIN_S: Final = 0.4
-"""After so long without an answer another attempt is made beside."""
+"""Time without an answer before another attempt starts."""
 AT_ONCE: Final = 8
-"""Attempts under way at most: the oldest is given up for a new one."""
+"""Running attempts, at most: the oldest is cancelled for a new one."""
 
 
 async def reach(host: str, port: int) -> socket.socket:
-    """Return a connected socket. Tries for ever, unless all addresses refuse: raises OSError."""
+    """Return a connected socket. Repeats until all addresses refuse. Raises OSError."""
     loop = asyncio.get_running_loop()
     addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     attempts: list[asyncio.Task[socket.socket]] = []
@@ -37,7 +37,7 @@ async def reach(host: str, port: int) -> socket.socket:
                 refused += 1
                 if not attempts and refused >= len(addresses):
                     raise error
-        raise OSError(f"no address of {host}")
+        raise OSError(f"{host} has no address")
     finally:
         for one in attempts:
             _drop(one)
@@ -55,7 +55,7 @@ async def _attempt(family: int, address: Any) -> socket.socket:
 
 
 def _drop(attempt: asyncio.Task[socket.socket]) -> None:
-    """Give an attempt up, though it may have come through in this turn."""
+    """Cancel an attempt, or close its socket if it has just succeeded."""
     if not attempt.done():
         attempt.cancel()
     elif not attempt.cancelled() and attempt.exception() is None:

@@ -1,4 +1,4 @@
-"""Calls to members, over TCP, with the certificates of both sides where there are any."""
+"""Dialer for TCP connections to members, with TLS if there are certificates."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from antecede.live.drivers.addresses import split_address
 from antecede.live.drivers.door import HANDSHAKE_S
 
 CALL_S: Final = 5.0
-"""So long a call may take."""
+"""Time limit of a dial."""
 Connect = Callable[[str, str, int, dict[str, Any]], Awaitable[object]]
-"""Makes a connection: address, its host and port, what `create_connection` is given for TLS."""
+"""Function that connects: address, its host and port, TLS arguments of `create_connection`."""
 Called = Callable[[Exception | None], None]
-"""Told what came of a call; None: it came through."""
+"""Function for the result of a dial. None: success."""
 
 
 class Secure(Protocol):
-    """What is needed of certificates: contexts for both ends, and whose a certificate is."""
+    """Interface of certificates: TLS contexts for both ends, names in certificates."""
 
     def server(self) -> ssl.SSLContext:
-        """Return the context for those who call."""
+        """Return the context for incoming connections."""
         ...
 
     def client(self) -> ssl.SSLContext:
-        """Return the context for whom one calls."""
+        """Return the context for outgoing connections."""
         ...
 
     def name_of(self, certificate: bytes) -> str:
@@ -35,14 +35,14 @@ class Secure(Protocol):
         ...
 
     def warnings(self, now_s: float) -> list[str]:
-        """Return what will soon be a problem; `now_s`: seconds since 1970."""
+        """Return warnings; `now_s`: seconds since 1970."""
         ...
 
 
 def shown_name(secure: Secure | None, transport: asyncio.Transport) -> str:
-    """Return whose certificate the other end showed; "" where there are none.
+    """Return the name in the certificate of the other end; "" without certificates.
 
-    Raises RemoteError for one that names nobody.
+    Raises RemoteError for a certificate without a name.
     """
     if secure is None:
         return ""
@@ -51,7 +51,7 @@ def shown_name(secure: Secure | None, transport: asyncio.Transport) -> str:
 
 
 class Dialer:
-    """Calls under way, one at a time to an address."""
+    """Running dials, one at a time to an address."""
 
     def __init__(self, connect: Connect, secure: Secure | None) -> None:
         self._connect, self._secure = connect, secure
@@ -60,7 +60,7 @@ class Dialer:
         self._closed = False
 
     def call(self, address: str, done: Called | None = None) -> None:
-        """Call a member, unless that is being done."""
+        """Dial a member, unless a dial is running."""
         if address in self._tasks or self._closed:
             return
         task = self._tasks[address] = self._loop.create_task(self._call(address, done))
@@ -82,11 +82,11 @@ class Dialer:
             done(error)
 
     def cancel(self, address: str) -> None:
-        """Give a call up."""
+        """Cancel a dial."""
         self._tasks[address].cancel()
 
     def close(self) -> None:
-        """Give all up, and begin none any more."""
+        """Cancel all dials and start no more."""
         self._closed = True
         for task in list(self._tasks.values()):
             task.cancel()

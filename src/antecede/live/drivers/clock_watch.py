@@ -1,4 +1,4 @@
-"""The clock of a peer over sockets: read for the node, asked about; what is wrong is said."""
+"""Clock poller of a node: reads the clock and its error, and reports violations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from antecede.live.store import Store
 from antecede.live.timekeeping import BoundViolation, ClockMonitor
 
 ASK_NS: Final = 2 * NS
-"""How often the system is asked about its clock."""
+"""Interval of readings of the clock error."""
 KEEP_NS: Final = 5 * NS
-"""How often measured delays are kept."""
+"""Interval of writes of measured delays."""
 
 
 class ClockWatch:
-    """Watches the clock of a node whose order goes by one. `note` writes to the log."""
+    """Poller for a node with an order by clocks. `note` writes to the log."""
 
     def __init__(
         self,
@@ -36,17 +36,17 @@ class ClockWatch:
         self._node, self._keeping, self._note = node, keeping, note
         self._store, self._writer = store, writer
         self.alarmed: Callable[[BoundViolation], None] | None = None
-        """Who is told, beside the log, that a bound of the order is broken."""
+        """Callback of the application for violations."""
         self._asking: asyncio.Task[None] | None = None
         self._asked_ns: int | None = None
         self._kept, self._kept_ns = b"", 0
 
     def show(self, now: int) -> None:
-        """Let the node look at the system's clock."""
+        """Report the system clock to the node."""
         self._node.shows(time.time_ns(), now)
 
     async def begin(self) -> None:
-        """Ask about the clock, and go on with the delays that the store knows."""
+        """Read the clock error and restore the delays of the store."""
         await self._ask()
         kept = None if self._store is None else self._store.get("delays")
         if kept:
@@ -57,7 +57,7 @@ class ClockWatch:
         self._keeping.system_says(*told)
 
     def look(self, now: int) -> None:
-        """Ask again now and then, say what is wrong, keep the delays."""
+        """Read the clock error at intervals, report violations, store delays."""
         if self._asked_ns is None:
             self._asked_ns = now
         elif now - self._asked_ns >= ASK_NS and (self._asking is None or self._asking.done()):
@@ -73,7 +73,7 @@ class ClockWatch:
             self.keep()
 
     def _tell(self, alarm: BoundViolation) -> None:
-        """Tell the application; what it raises is its own, and the peer's time goes on."""
+        """Call the application's function. Its exceptions go to the loop's handler."""
         assert self.alarmed is not None
         try:
             self.alarmed(alarm)
@@ -82,7 +82,7 @@ class ClockWatch:
             asyncio.get_running_loop().call_exception_handler(context)
 
     def keep(self) -> None:
-        """Have the store keep the delays, where they changed."""
+        """Store the delays if they changed."""
         found = self._keeping.measured()
         if self._store is None or self._writer is None or found == self._kept:
             return
@@ -91,7 +91,7 @@ class ClockWatch:
             self._writer.do(partial(self._store.put, "delays", found), lambda _: None)
 
     def end(self) -> None:
-        """Ask no more, and keep what there is."""
+        """Stop reading, and store the delays."""
         if self._asking is not None:
             self._asking.cancel()
         self.keep()

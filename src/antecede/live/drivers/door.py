@@ -1,7 +1,7 @@
-"""The door: takes calls, and gives each caller some seconds to show a certificate.
+"""TCP listener. A client has a few seconds to present a certificate.
 
-Callers that do not get that far are held in a bounded list: one more ends the oldest, so that ten
-thousand half-open connections cost no more than a few hundred, and who is honest still gets in.
+Clients before that are in a bounded list, and a new one closes the oldest. So ten thousand
+half-open connections cost no more than a few hundred, and honest clients are still accepted.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 HALF_OPEN: Final = 256
-"""Connections at most that have not shown a certificate."""
+"""Connections without a certificate, at most."""
 HANDSHAKE_S: Final = 5.0
 BACKLOG: Final = 512
 ACCEPTED_AT_ONCE: Final = 64
 
 
 class Listener:
-    """Listens at an address. `connection` makes what a caller is served by; `failed` is told why
-    somebody did not get in.
-    """
+    """Listener. `connection` makes the protocol of a client; `failed` gets rejected handshakes."""
 
     def __init__(
         self,
@@ -37,10 +35,10 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._half_open: dict[socket.socket, asyncio.Task[None]] = {}
         self.dropped = 0
-        """Callers that were sent away for others, before they had shown anything."""
+        """Clients closed for newer ones before the handshake."""
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; returns the port. Raises OSError where that cannot be."""
+        """Listen; return the port. Raises OSError."""
         found = await self._loop.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
@@ -53,7 +51,7 @@ class Listener:
         return bound
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for listening in self._sockets:
             self._loop.remove_reader(listening)
             listening.close()
@@ -66,7 +64,7 @@ class Listener:
                 caller, _ = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as error:  # no descriptors left: the oldest makes room
+            except OSError as error:  # no file descriptors left: close the oldest
                 self._drop_oldest()
                 self._failed(error)
                 return
@@ -82,9 +80,9 @@ class Listener:
             self._half_open.pop(oldest).cancel()
 
     async def _first_bytes(self, caller: socket.socket) -> None:
-        """Wait until a client speaks: before that it costs a socket, and no buffers of TLS.
+        """Wait for the first bytes: until then a client costs a socket, but no TLS buffers.
 
-        Raises TimeoutError after HANDSHAKE_S, and OSError where the client is gone.
+        Raises TimeoutError after HANDSHAKE_S, OSError if the client disconnects.
         """
         readable = asyncio.Event()
         self._loop.add_reader(caller, readable.set)
@@ -111,8 +109,8 @@ class Listener:
             with contextlib.suppress(OSError):
                 caller.close()
         except asyncio.CancelledError:
-            # A transport closes its socket itself. Closed here, another socket would get the
-            # number that the transport still reads from.
+            # A transport closes its socket itself. If it is closed here, another socket gets the
+            # descriptor that the transport still reads.
             with contextlib.suppress(OSError):
                 caller.shutdown(socket.SHUT_RDWR) if has_transport else caller.close()
         finally:

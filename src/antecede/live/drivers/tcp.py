@@ -1,4 +1,4 @@
-"""A node over TCP, mostly with TLS: sockets, calls, turns, and the thread of its store."""
+"""TCP driver of a node: sockets, dials, steps, and the thread of its store."""
 
 from __future__ import annotations
 
@@ -29,32 +29,31 @@ from antecede.live.store import Store
 
 LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
-"""Bytes of batches that are written to a connection at once."""
+"""Bytes of batches written to a connection at once."""
 WRITTEN_APART: Final = 1 << 20
-"""Beyond so many bytes the parts of a write are not copied into one."""
+"""Size beyond which the parts of a write are not joined."""
 HIGH_WATER: Final = 1 << 18
 BULK: Final = 1 << 13
 BULK_TIMES: Final = 4
-"""After a batch of so many bytes the next gathers so many times as long: who says eight megabytes a
-second waits for the work, and not for a millisecond."""
+"""Factor of the linger time after a batch of BULK bytes, for senders limited by the processor."""
 GATHERED: Final = 1 << 17
-"""Bytes that make a batch at once."""
+"""Bytes that end the linger time."""
 LINGER_NS: Final = NS
-"""How long a connection that nobody reads from holds up those who send."""
+"""Time for which a connection that does not read delays the senders."""
 CLOSING_S: Final = 2.0
 FAREWELL_S: Final = 0.5
-"""So long the other end has to take the last words."""
+"""Time for the other end to read the last frames."""
 SNAPSHOT_BYTES: Final = 8 << 20
 SNAPSHOT_ROWS: Final = 4096
 GATHERED_ROWS: Final = 256
-"""Inputs that are written at once, though nobody here waits for them."""
+"""Inputs that are written at once without an own batch among them."""
 LOAD_BATCHES: Final = 256
 MAX_READY: Final = 1 << 16
-"""Messages that wait for the application before nothing more is read."""
+"""Pending messages beyond which reading stops."""
 
 
 class Connection(asyncio.Protocol):
-    """One TCP connection, from its first byte to its last."""
+    """TCP connection."""
 
     def __init__(self, driver: TcpDriver, *, dialed: bool) -> None:
         self._driver, self._dialed = driver, dialed
@@ -62,46 +61,47 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.number = 0
         self.paused_since: int | None = None
-        """Since when the socket takes no more; None: it does."""
+        """Time since which the socket is full. None: it is not."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands, and both certificates were shown where there are any."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by name
+        """Register the connection after the handshake."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
         self._driver.connected(self, dialed=self._dialed)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come: perhaps together with the last ones of the handshake."""
+        """Handle received bytes, which may come with the end of the handshake."""
         if self.number:
             self._driver.received(self, data)
         else:
             self._early.append(data)
 
     def begin(self, number: int) -> None:
-        """Be connection `number` from now on."""
+        """Set the connection's number and handle earlier bytes."""
         self.number = number
         for data in self._early:
             self._driver.received(self, data)
         self._early.clear()
 
     def pause_writing(self) -> None:
-        """The socket takes no more for now."""
+        """Stop writing to a full socket."""
         self.paused_since = time.monotonic_ns()
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Continue writing."""
         self.paused_since = None
         self._driver.soon()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Unregister the connection."""
         self._driver.lost(self, exc)
 
 
 class TcpDriver:
-    """Runs one node in the running loop. `ready` is called when there is something for the
-    application, `changed` when something else happened; `done` tells with how
-    many messages the application is done.
+    """Driver of a node in the running loop.
+
+    `ready` is called with new messages for the application, `changed` after other events. `done`
+    returns the number of messages that the application has finished.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class TcpDriver:
         self._calls = Dialer(self._connect, secure)
         self.call = self._calls.call
         self._reaching: set[str] = set()
-        """Addresses that are called where nobody has answered yet."""
+        """Addresses dialed without an answer yet."""
         self.turn_due = False
         self.clock: ClockWatch | None = None
-        """None: the order goes by no clock."""
+        """None: an order without clocks."""
         if node.clock_monitor is not None:
             self.clock = ClockWatch(node, node.clock_monitor, self._note, store, self._writer)
         self._door: Listener | None = None
@@ -139,45 +139,42 @@ class TcpDriver:
         self._gathering: asyncio.TimerHandle | None = None
         self._storing: asyncio.TimerHandle | None = None
         self._flushed_ns = self._flushed = 0
-        """When the newest batch was made of what was said, and of how many bytes."""
+        """Time and bytes of the newest batch."""
         self._closed = False
         self._reading = True
         self._diary = StatusLogger()
         self.broken: AntecedeError | None = None
-        """Why nothing goes on; None: it does."""
+        """Error that stopped the driver. None: it runs."""
 
     # -- beginning and end -------------------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> int:
-        """Take calls from now on; returns the port. Raises OSError where that cannot be."""
+        """Listen; return the port. Raises OSError."""
         context = self._secure.server if self._secure is not None else None
         self._door = Listener(context, lambda: Connection(self, dialed=False), self._no_handshake)
         return await self._door.open(host, port)
 
     def start(self) -> None:
-        """Let time pass."""
+        """Start the timers."""
         for text in self._secure.warnings(time.time()) if self._secure is not None else ():
             self._note(LogEntry("certificate", text, {"reason": text}))
         self._tick()
 
     def show(self) -> int:
-        """Let the node look at the clock, where its order goes by one.
-
-        Returns what the one shows that never goes back.
-        """
+        """Report the clock to the node in orders by clocks; return the monotonic clock."""
         now = time.monotonic_ns()
         if self.clock is not None:
             self.clock.show(now)
         return now
 
     async def close(self) -> None:
-        """End all connections once what is to be written is written, and close the store."""
+        """Close all connections after the pending writes, and close the store."""
         self.done(self._done())
         self._turn()
         if self.clock is not None:
             self.clock.end()
         await self._written()
-        self.node.acknowledge()  # else others keep for this member, and report, what it has
+        self.node.acknowledge()  # else others keep, and report as lost, batches that it has
         self._turn()
         for entry in self._diary.look(self.node, time.monotonic_ns()):
             self._note(entry)
@@ -204,7 +201,7 @@ class TcpDriver:
             self._store.close()
 
     async def _written(self) -> None:
-        """Wait until the store has what there is."""
+        """Wait until the store has all rows."""
         while self._writer is not None and self.broken is None:
             if not self._writing and not self._write(force=self.node.done > self._noted_done):
                 return
@@ -228,7 +225,7 @@ class TcpDriver:
         )
 
     def connected(self, connection: Connection, *, dialed: bool) -> None:
-        """A connection stands."""
+        """Register a connection with the node."""
         transport = connection.transport
         assert transport is not None
         try:
@@ -248,7 +245,7 @@ class TcpDriver:
         self.soon()
 
     def _stop_calling(self) -> None:
-        """Call nobody any more who has called here meanwhile: one link is enough."""
+        """Cancel dials of members that have dialed this one meanwhile."""
         node = self.node
         members = node.ordering.members if node.ordering is not None else {}
         for lane in node.greeted:
@@ -256,16 +253,16 @@ class TcpDriver:
                 self._calls.cancel(address)
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """Bytes have come."""
+        """Pass received bytes to the node."""
         if connection.number in self.connections:
             self.node.receive(connection.number, data, self.show())
             self.soon()
 
     def lost(self, connection: Connection, error: Exception | None) -> None:
-        """A connection is over."""
+        """Unregister a connection."""
         if self.connections.pop(connection.number, None) is not None:
             link = self.node.links.get(connection.number)
-            if link is not None and not link.lane and is_alert(error):  # about our certificate
+            if link is not None and not link.lane and is_alert(error):  # about the own certificate
                 self.node.rejections.note(link, why_no_handshake(cast(Exception, error)))
             if self._secure is None:
                 self._cut_short(connection.number)
@@ -273,7 +270,7 @@ class TcpDriver:
             self.soon()
 
     def _cut_short(self, number: int) -> None:
-        """Say why, where one was to be let in and the call ended without a greeting."""
+        """Record the reason if a joining member's connection ended without HELLO."""
         link = self.node.links.get(number)
         waits = self.node.ordering is None and not self.node.refusal
         if waits and link is not None and link.dialed and not (link.lane or link.closing):
@@ -282,7 +279,7 @@ class TcpDriver:
     # -- turns -------------------------------------------------------------------------------------
 
     def soon(self) -> None:
-        """Have a turn when the loop has nothing else to do."""
+        """Schedule a step."""
         if not self.turn_due:
             self.turn_due = True
             self._loop.call_soon(self._turn)
@@ -321,8 +318,10 @@ class TcpDriver:
         self.soon()
 
     def _may_flush(self, now: int) -> bool:
-        """Whether what was said becomes a batch now: with little said lately at once, else
-        once in the time to gather, and while the store or the others are busy not at all.
+        """Return whether the sent messages become a batch now.
+
+        At once with little recent data, else after the linger time. Not while the store or most
+        members are busy.
         """
         ordering = self.node.ordering
         if ordering is None or not ordering.unsent:
@@ -345,8 +344,8 @@ class TcpDriver:
     def _pull(self, connection: Connection, now: int) -> None:
         number, transport = connection.number, connection.transport
         link = self.node.links.get(number)
-        # A transport that is being closed takes nothing more, and one with TLS is broken by a
-        # second `close`: a write after it would end the turn, and with it the peer's time.
+        # A closing transport accepts no writes, and a second `close` breaks one with TLS. A write
+        # would then raise and stop the timers.
         if link is None or transport is None or transport.is_closing():
             return
         parts = self.node.pull(number, BUDGET, now)
@@ -363,21 +362,21 @@ class TcpDriver:
             self._hang_up(connection)
 
     def _hang_up(self, connection: Connection) -> None:
-        """Close a connection; wait but shortly for the other end to agree: it may be cut off."""
+        """Close a connection, and abort it soon after: the other end may be unreachable."""
         transport = connection.transport
         if transport is not None and not transport.is_closing():
             transport.close()
-            # Who reads nothing takes no farewell of TLS either.
+            # The other end may not read the TLS close either.
             self._loop.call_later(FAREWELL_S, transport.abort)
 
     def _end_paused(self, connection: Connection) -> None:
-        """End a connection whose other end reads nothing: not even the reason would come there."""
+        """Abort a connection that is closing and does not read."""
         link = self.node.links.get(connection.number)
         if link is not None and link.closing and connection.transport is not None:
             connection.transport.abort()
 
     def buffered(self) -> int:
-        """Return the bytes that are written to connections and not taken by the system yet."""
+        """Return the bytes written to connections and not sent by the system yet."""
         transports = (one.transport for one in self.connections.values())
         return sum(
             one.get_write_buffer_size()
@@ -386,7 +385,7 @@ class TcpDriver:
         )
 
     def choked(self) -> bool:
-        """Whether most of those who listen take no more at present."""
+        """Return whether most connections are full."""
         if not self.connections:
             return False
         now = time.monotonic_ns()
@@ -397,8 +396,9 @@ class TcpDriver:
         return 2 * slow > len(self.connections)
 
     def behind(self, at_most: int) -> bool:
-        """Whether more bytes than that, of what is said here, are still to be written to most of
-        those who listen. Who says much in a row gives nobody else a turn, to write it, before.
+        """Return whether more than `at_most` bytes of own batches wait for most connections.
+
+        A sender in a loop leaves no time to write them.
         """
         node = self.node
         ordering = node.ordering
@@ -418,7 +418,7 @@ class TcpDriver:
         return sum(sizes) > at_most
 
     def _lingers(self, number: int, now: int) -> bool:
-        """Whether nobody has read from a connection for so long that it holds up nobody."""
+        """Return whether a connection has been full for so long that senders ignore it."""
         since = self.connections[number].paused_since
         return since is not None and now - since >= LINGER_NS
 
@@ -426,7 +426,7 @@ class TcpDriver:
         if self._closed:
             return
         node, now = self.node, self.show()
-        if not self._reading:  # nobody is silent whom one does not listen to
+        if not self._reading:  # while not reading, silence means nothing
             for link in node.links.values():
                 link.heard_ns = now
         node.tick(now)
@@ -443,7 +443,7 @@ class TcpDriver:
         self._timer = self._loop.call_later(delay, self._tick)
 
     async def own_behind(self, number: int) -> AsyncIterator[tuple[int, SignedBatch]]:
-        """Yield (number, batch) of own batches behind a number: of memory, else of the store."""
+        """Yield (number, batch) of own batches behind a number, from memory or store."""
         lane, store = self.node.active.lanes.by_name[self.node.lane], self._store
         while number + 1 < lane.first and store is not None and self._writer is not None:
             read = partial(store.behind, self.node.lane, number, LOAD_BATCHES)
@@ -458,14 +458,14 @@ class TcpDriver:
             yield one
 
     def note(self, event: str, text: str, **fields: Any) -> None:
-        """Write something to the log."""
+        """Write an entry to the log."""
         self._note(LogEntry(event, text, fields))
 
     def _note(self, entry: LogEntry) -> None:
         write_entry(LOG, self.node.name, self.node.settings.group_name, entry)
 
     def done(self, count: int) -> None:
-        """The application is done with the first so many: noted with the next that is stored."""
+        """Finish the first `count` messages; stored with the next rows."""
         if self._store is not None:
             self.node.acknowledged(count)
 
@@ -474,12 +474,12 @@ class TcpDriver:
             self.call(address, partial(self._called, member_of(lane)))
 
     def _called(self, name: str, error: Exception | None) -> None:
-        """Call a member less often whose certificate is none of this group."""
+        """Delay dials of a member with a foreign certificate."""
         if is_for_good(error):
             self.node.rejections.delay(name, time.monotonic_ns())
 
     def read(self, go_on: bool) -> None:
-        """Read from the others, or leave that to the kernel while the application is behind."""
+        """Read from connections, or pause while the application lags."""
         if go_on == self._reading:
             return
         self._reading = self.node.is_reading = go_on
@@ -491,10 +491,10 @@ class TcpDriver:
     # -- the store ---------------------------------------------------------------------------------
 
     def _write_in_time(self) -> None:
-        """Write now what is said here, which waits for that, and everything that came before it.
+        """Write rows now if an own batch waits for that.
 
-        What others said waits for nothing but to be acknowledged, so it gathers for a while: a
-        transaction a batch costs more than the batch.
+        Received batches only wait for their acknowledgement, so they are written together: a
+        transaction costs more than a batch.
         """
         ordering = self.node.ordering
         if ordering is None:
@@ -511,7 +511,7 @@ class TcpDriver:
             self._write()
 
     def _write(self, *, force: bool = False) -> bool:
-        """Give the store what is new; returns whether there was something."""
+        """Pass new rows to the store; return whether there were any."""
         node, writer, store = self.node, self._writer, self._store
         if writer is None or store is None or node.ordering is None:
             return False
@@ -542,7 +542,7 @@ class TcpDriver:
         self._turn()
 
     def _load(self) -> None:
-        """Read batches from the store that are not in memory any more."""
+        """Read batches from the store that are not in memory."""
         node, writer, store = self.node, self._writer, self._store
         if writer is None or store is None:
             return
@@ -557,7 +557,7 @@ class TcpDriver:
         self.soon()
 
     def _failed(self, error: StoreError) -> None:
-        """The store cannot go on, so neither can the peer: nothing more is acknowledged."""
+        """Stop after a failure of the store, since nothing more can be acknowledged."""
         self.broken = error
         self._note(LogEntry("store_failed", str(error), {"reason": str(error)}))
         for connection in list(self.connections.values()):

@@ -1,4 +1,4 @@
-"""A thread that writes to the store, so that the loop never waits for the disk."""
+"""Store thread, so that the loop never waits for the disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antecede.live.store import Store
 
 
 class Writer:
-    """Does one thing after the other with a store, and tells the loop what came of it."""
+    """Worker that runs store operations in order and returns results to the loop."""
 
     def __init__(self, store: Store, failed: Callable[[StoreError], None]) -> None:
         self._store, self._failed = store, failed
@@ -24,11 +24,11 @@ class Writer:
         self._thread.start()
 
     def do(self, what: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """Do it in the thread, and give `then` its result in the loop."""
+        """Run an operation in the thread, and `then` with its result in the loop."""
         self._work.put((what, then))
 
     async def close(self) -> None:
-        """Finish what is to be done, and end the thread."""
+        """Finish the queued operations and end the thread."""
         self._work.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -40,13 +40,13 @@ class Writer:
             except StoreError as error:
                 self._tell(self._failed, error)
                 return
-            except Exception as error:  # no memory, perhaps: who waits for the store must hear it
-                self._tell(self._failed, StoreError(f"the store fails: {error!r}"))
+            except Exception as error:  # for example MemoryError; the waiting code must learn of it
+                self._tell(self._failed, StoreError(f"store failed: {error!r}"))
                 return
             self._tell(then, result)
 
     def _tell(self, then: Callable[[Any], None], result: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(then, result)
-        except RuntimeError:  # the loop is closed: nobody wants to know any more
+        except RuntimeError:  # the loop is closed
             return

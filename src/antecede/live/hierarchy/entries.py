@@ -1,15 +1,15 @@
-"""Entries of the lanes of a mesh, and by which numbers each lane speaks of the others.
+"""Log entries of the external group, and the numbering of members in them.
 
-An entry is a byte for its kind, names, and what it says:
+An entry is one byte for its kind, sender ids, and content:
 
-    SAYS        an external peer's message: block(control information), payload
-    FORWARDS    a super peer's: a message of its group, or I alone (`Flush`)
-    NOTE        who came or went, said by an external peer; SUPER_NOTE: by a super peer
-    MOVED       a peer inside that has come to this super peer from another one
+    SAYS        message of an external peer: block(control information), payload
+    FORWARDS    message of a super peer's group, or I alone (`Flush`)
+    NOTE        membership change, from an external peer; SUPER_NOTE: from a super peer
+    MOVED       an internal peer that moved to this super peer
 
-Numbers in control information are the sender's own: it numbers the lanes that it knows as it learns
-of them, and tells in its lane the names that are new, from a place on. So what was told twice does
-no harm, and who begins amid a lane needs no more than what its sponsor was told.
+Control information uses the sender's numbers of members. A sender numbers sender ids as it learns
+them, and announces the new ones in its entries from an index on. So repeated announcements are
+harmless, and a joining member can start in the middle of a log with its sponsor's table.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from antecede.errors import DecodeError, UnknownMemberError
 from antecede.live import wire
 
 MESH: Final = 1 << 24
-"""Number of the first member of the mesh in the protocol; those below are of peers inside."""
+"""Number of the first external member in the protocol; internal peers have lower ones."""
 SAYS, NOTE, FORWARDS, SUPER_NOTE, MOVED = range(5)
 BY_SUPER: Final = (FORWARDS, SUPER_NOTE, MOVED)
 
 
 class Entry(bytes):
-    """An entry of one's own lane, and its number."""
+    """Entry of the own log, with its number."""
 
     seq: int
 
 
 class Parts(NamedTuple):
-    """An entry that was read, up to what it says."""
+    """Parsed entry, up to its content."""
 
     kind: int
     start: int
@@ -48,15 +48,15 @@ def read(entry: bytes) -> Parts:
     reader = Reader(entry)
     kind = reader.take(1)[0]
     if kind > MOVED:
-        raise DecodeError(f"an entry of a lane of the mesh of an unknown kind, {kind}")
+        raise DecodeError(f"unknown entry kind {kind}")
     start, count = reader.varint(), reader.varint()
     if count > len(entry):
-        raise DecodeError(f"{count} names announced in {len(entry)} bytes")
+        raise DecodeError(f"{count} sender ids announced in {len(entry)} bytes")
     return Parts(kind, start, [wire.lane(reader) for _ in range(count)], reader)
 
 
 def renumbered(message: External | Flush, sender: int, number: Callable[[int], int]) -> Any:
-    """Return a message of the mesh with other numbers for its members."""
+    """Return a message of the external group with other member numbers."""
     if isinstance(message, Flush):
         return message._replace(sender=sender)
     counts = tuple(sorted((number(peer), seq) for peer, seq in message.counts))
@@ -65,15 +65,15 @@ def renumbered(message: External | Flush, sender: int, number: Callable[[int], i
 
 
 class Names:
-    """Lanes of a mesh by number: by one's own, and by those of every other lane."""
+    """Sender ids by number: by the own numbers, and by those of each other sender."""
 
     def __init__(self, known: tuple[str, ...] = ()) -> None:
         self.known: list[str] = []
         self._number_of: dict[str, int] = {}
         self.tables: dict[str, list[str]] = {}
-        """Lane -> lanes by the numbers that it gives them, as far as it has told."""
+        """Sender -> sender ids by its numbers, as far as announced."""
         self.told = 0
-        """So many of one's own were told."""
+        """Number of own sender ids announced."""
         for lane in known:
             self.add(lane)
 
@@ -81,21 +81,21 @@ class Names:
         return lane in self._number_of
 
     def add(self, lane: str) -> int:
-        """Give a lane the next number; returns it as the protocol counts."""
+        """Assign the next number to a sender; return its number in the protocol."""
         self._number_of[lane] = len(self.known)
         self.known.append(lane)
         return self.address(lane)
 
     def address(self, lane: str) -> int:
-        """Return the number of a lane in the protocol."""
+        """Return the protocol number of a sender."""
         return MESH + self._number_of[lane]
 
     def lane(self, address: int) -> str:
-        """Return the lane of a number in the protocol."""
+        """Return the sender id of a protocol number."""
         return self.known[address - MESH]
 
     def head(self, kind: int) -> bytes:
-        """Return how one's own next entry begins: it tells the names that are new."""
+        """Return the head of the next own entry, which announces new sender ids."""
         fresh = self.known[self.told :]
         names = b"".join(block(name.encode()) for name in fresh)
         head = bytes((kind,)) + varint(self.told) + varint(len(fresh)) + names
@@ -103,30 +103,31 @@ class Names:
         return head
 
     def table_with(self, lane: str, entry: Parts) -> list[str]:
-        """Return by which numbers a lane speaks from an entry on. Raises DecodeError for a gap."""
+        """Return the numbering of a sender from an entry on. Raises DecodeError for a gap."""
         table, (_, start, names, _) = self.tables.get(lane, []), entry
         if start > len(table):
-            raise DecodeError(f"{lane} tells names from {start} on, and {len(table)} were told")
+            raise DecodeError(f"{lane} announces sender ids from {start} on after {len(table)}")
         return [*table[:start], *names, *table[start + len(names) :]]
 
     def outward(self, message: External | Flush) -> Any:
-        """Return a message of one's own with the numbers that one tells the others."""
+        """Return an own message with announced numbers."""
         return renumbered(message, 0, lambda address: address - MESH)
 
     def inward(self, message: External | Flush, sender: int, table: list[str]) -> Any:
-        """Return another's message with the numbers of the protocol here.
+        """Return a received message with protocol numbers.
 
-        Raises UnknownMemberError where it names who has not begun, DecodeError who was not named.
+        Raises UnknownMemberError for a sender that has not started, DecodeError for an unannounced
+        one.
         """
 
         def here(number: int) -> int:
             name = wire.lookup_sender_id(number, table)
             if name not in self:
-                raise UnknownMemberError(f"a message names {name}, who has not begun")
+                raise UnknownMemberError(f"message refers to {name}, which has not started")
             return self.address(name)
 
         return renumbered(message, sender, here)
 
     def all_tables(self, me: str) -> dict[str, list[str]]:
-        """Return the tables of all lanes, one's own too."""
+        """Return the tables of all senders and the own one."""
         return {**self.tables, me: self.known[: self.told]}

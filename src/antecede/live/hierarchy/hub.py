@@ -1,15 +1,16 @@
-"""A super peer's side of its star: who is inside, what they are sent, what they have.
+"""Internal group of a super peer: its peers, their messages and acknowledgements.
 
 Theory of operation
 -------------------
-What the protocol numbers goes into a log, in order; a peer inside has a cursor in it. It goes down
-only when a crash of this super peer would not take it back: when another member of the mesh that is
-connected has it, if there is one. And it is kept until all inside have it, and all in the mesh, and
-all inside the others: so whoever comes from another super peer finds here what it lacks.
 
-Such a peer tells which places of the mesh it has. It waits until all of these are here, so that
-what it says next can follow them; then it is a newcomer to the protocol, at the group's frontier of
-now, and gets what it lacks up to there as it stands in the log.
+Messages that the protocol numbered go into a log. Each internal peer has a cursor in it. A message
+is sent down once a crash of this super peer cannot undo it: another connected external member has
+it, if there is one. It is kept until all internal peers here, all external members and all their
+internal peers have it. So a peer that moves from another super peer finds here what it lacks.
+
+A moving peer announces its positions in the external group. It waits until all of these are here,
+so that its next messages can follow them. Then it joins the protocol at the present frontier of the
+group, and gets earlier messages from the log.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ if TYPE_CHECKING:
     from antecede.live.hierarchy.super_peer import SuperNode
 
 LOOK_NS: Final = NS // 20
-"""How often it is looked who can be let in."""
+"""Interval of checks for joining peers."""
 
 
 class Inside:
-    """One peer inside."""
+    """Internal peer."""
 
     def __init__(self, lane: str, address: int, start: int, times: int) -> None:
         self.lane, self.address, self.times = lane, address, times
         self.link: Link | None = None
         self.cursor = self.had = start
-        """What was written to its link; what it says that has come."""
+        """Newest message written to its connection, and newest acknowledged one."""
         self.unheard_ns = 0
-        """When its link was lost."""
+        """Time of its disconnection."""
 
 
 class Waiting(NamedTuple):
-    """Who has said hello and cannot be let in yet."""
+    """Internal peer that has sent HELLO and cannot be admitted yet."""
 
     link: Link
     hello: star.InternalHello
@@ -61,50 +62,54 @@ class Waiting(NamedTuple):
 
 
 class Hub:
-    """All that is inside of a super peer."""
+    """All internal peers of a super peer."""
 
     def __init__(self, node: SuperNode) -> None:
         self._node = node
         self.inside: dict[str, Inside] = {}
-        """By lane."""
+        """By sender id."""
         self.gone: dict[str, str] = {}
-        """Lanes that were put out, and why."""
+        """Evicted sender id -> reason."""
         self.log = Log()
         self.up, self.down = Traffic(), Traffic()
-        """What came from inside; what was numbered, once for all."""
+        """Messages from internal peers; numbered messages, counted once."""
         self.waiting: dict[int, Waiting] = {}
         self._addresses = 0
         self._supers: list[tuple[str, str]] = []
         self._told: dict[int, dict[str, int]] = {}
-        """Link of the mesh -> what it was told that all inside have."""
+        """External connection -> frontier of the internal peers announced there."""
         self._looked_ns = self._freed_ns = 0
         looks = max(LOOKS, node.settings.evict_slow_after_ns // FREE_NS)
         self._laggards = SlowMembers(looks)
 
     def begin(self) -> None:
-        """The mesh was founded, or joined: what was said before is not to be had here."""
+        """Enter the external group. Earlier messages are not available."""
         self.log.begin(self._node.mesh_ordering.mesh.given)
 
     # -- who comes ---------------------------------------------------------------------------------
 
     def hello(self, link: Link, hello: star.InternalHello, now: int) -> None:
-        """Somebody wants to be inside. Raises MismatchError where that cannot be."""
+        """Handle the HELLO of an internal peer. Raises MismatchError."""
         node, lane = self._node, hello.lane
         if link.lane:
-            raise DecodeError("a second greeting on one link")
+            raise DecodeError("second HELLO on a connection")
         if link.name and member_of(lane) != link.name:
-            raise MismatchError("sender", f"{link.name} speaks as {lane}")
+            raise MismatchError("sender", f"{link.name} uses the sender id {lane}")
         if hello.room != node.settings.tags()[0]:
             raise MismatchError("room", f"{member_of(lane)} is of another group: its room= differs")
         if not differing.same(node.settings, hello.options):
             what = differing.words(node.settings, hello.options, member_of(lane), node.name)
             raise MismatchError("options", f"{member_of(lane)} is of another group: {what}")
         if node.ordering is None or node.out or node.left:
-            why = "is leaving, go elsewhere" if node.left else "found or join one there first"
+            why = (
+                "is leaving, use another super peer"
+                if node.left
+                else "bootstrap or join one there first"
+            )
             node.end(link, f"{NOT_YET}: {node.name} {why}")
             return
         if hello.group and hello.group != node.group_tag:
-            raise MismatchError("group", f"{member_of(lane)} comes from another mesh")
+            raise MismatchError("group", f"{member_of(lane)} is of another group")
         if lane in self.gone:
             node.end(link, f"{star.OUT}: {self.gone[lane]}")
             return
@@ -115,7 +120,7 @@ class Hub:
         link.control.append(star.pack_supers(self._supers))
         known = self.inside.get(lane)
         if known is not None and known.link is not None:
-            node.end(known.link, "another link took its place")
+            node.end(known.link, "replaced by another connection")
             known.link = None
         if known is not None and (hello.before, hello.address) == (node.lane, known.address):
             self._resume(known, link, hello)
@@ -128,10 +133,10 @@ class Hub:
     def _resume(self, known: Inside, link: Link, hello: star.InternalHello) -> None:
         node = self._node
         if not self.log.first - 1 <= hello.had <= known.cursor:
-            raise DecodeError(f"{known.lane} has {hello.had} messages of {known.cursor}")
+            raise DecodeError(f"{known.lane} reports {hello.had} messages of {known.cursor} sent")
         known.link, known.cursor = link, hello.had
         known.had = max(known.had, hello.had)
-        if hello.times != known.times + 1:  # it has tried elsewhere, and may seem to be there
+        if hello.times != known.times + 1:  # it tried another super peer and may seem to be there
             node.mesh_ordering.mesh.say_moved(known.lane, hello.times)
         known.times = hello.times
         taken = node.mesh_ordering.mesh.protocol.lr[known.address][0]
@@ -145,7 +150,7 @@ class Hub:
         )
 
     def _let_in(self, now: int) -> None:
-        """Let in who can be."""
+        """Admit the joining peers that can be."""
         self._keep_numbered()
         for number, (link, hello, since) in list(self.waiting.items()):
             if link.closing or self._node.links.get(number) is not link:
@@ -155,14 +160,14 @@ class Hub:
             elif not any(self._lacking(hello)):
                 self._come_over(link, hello)
             elif now - since > GIVE_UP_NS and self._is_nobodys(hello):
-                why = "something that it has died with its super peer"
+                why = "a message that it has is lost with its super peer"
                 self._node.end(link, f"{star.ANEW}: {why}")
 
     def _lacking(self, hello: star.InternalHello) -> list[tuple[str, int]]:
         return list(self._node.mesh_ordering.mesh.given.lacks(hello.places))
 
     def _is_nobodys(self, hello: star.InternalHello) -> bool:
-        """Whether something that it has cannot come here any more."""
+        """Return whether some message that a peer has can never arrive here."""
         node = self._node
         if node.timers.unheard():
             return False
@@ -174,18 +179,16 @@ class Hub:
         )
 
     def _come_over(self, link: Link, hello: star.InternalHello) -> None:
-        """Let in a peer that had another super peer, and has nothing that is not here."""
+        """Admit a peer of another super peer that has nothing unknown here."""
         if any(hello.places.lacks(self.log.freed)):
-            self._node.end(link, f"{star.ANEW}: what it lacks is not here any more")
+            self._node.end(link, f"{star.ANEW}: messages that it lacks were freed here")
             return
         had = self.log.with_copies(hello.places)
         self._attach(link, hello, had)
         self._node.mesh_ordering.mesh.say_moved(hello.lane, hello.times)
 
     def _attach(self, link: Link, hello: star.InternalHello, had: Places | None) -> None:
-        """Begin with a peer at the group's frontier of now; `had`: what it has, if not a newcomer
-        to the mesh.
-        """
+        """Start a peer at the present frontier. `had`: its messages, if it moves."""
         node = self._node
         del self.waiting[link.number]
         self._addresses += 1
@@ -213,7 +216,7 @@ class Hub:
         del self.inside[known.lane]
 
     def lost(self, link: Link, now: int) -> None:
-        """A link is gone."""
+        """Handle the end of a connection."""
         self.waiting.pop(link.number, None)
         self._told.pop(link.number, None)
         known = self.inside.get(link.lane)
@@ -221,7 +224,7 @@ class Hub:
             known.link, known.unheard_ns = None, now
 
     def put_out(self, lane: str, why: str) -> None:
-        """Take nothing more from a peer inside, and keep nothing for it."""
+        """Evict an internal peer."""
         known = self.inside[lane]
         self._detach(known)
         self.gone[lane] = why
@@ -229,43 +232,43 @@ class Hub:
             self._node.end(known.link, f"{star.OUT}: {why}")
 
     def _have_moved(self) -> None:
-        """Forget who is at another super peer by now."""
+        """Forget the peers that moved to another super peer."""
         mesh = self._node.mesh_ordering.mesh
         moved, mesh.moved = mesh.moved, []
         for lane, times in moved:
             known = self.inside.get(lane)
             if known is not None and known.times < times:
                 if known.link is not None:
-                    self._node.end(known.link, "it is at another super peer")
+                    self._node.end(known.link, "moved to another super peer")
                 self._detach(known)
 
     # -- what comes from inside --------------------------------------------------------------------
 
     def frame(self, link: Link, kind: int, body: bytes) -> None:
-        """Take what a peer inside says. Raises a RemoteError where it cannot be."""
+        """Handle a frame of an internal peer. Raises a RemoteError."""
         known = self.inside.get(link.lane)
         if known is None or known.link is not link:
-            raise DecodeError(f"a frame of kind {kind} from who is not inside")
+            raise DecodeError(f"frame of kind {kind} from a peer that is not internal")
         if kind == star.UP:
             self._came_up(known, body)
         elif kind == star.HAD:
             known.had = max(known.had, min(Reader(body).varint(), known.cursor))
         elif kind == star.LEAVE:
             self._detach(known)
-            self._node.end(link, "it left")
+            self._node.end(link, "left")
         else:
-            raise DecodeError(f"a frame of an unknown kind, {kind}, from inside")
+            raise DecodeError(f"unknown frame kind {kind} from an internal peer")
 
     def _came_up(self, known: Inside, body: bytes) -> None:
         reader = Reader(body)
         control = reader.block()
         message = messages.decode(control, reader.rest(), (Upward, Acknowledgement))
         if message.sender != known.address:
-            raise DecodeError(f"{known.lane} speaks as number {message.sender}")
+            raise DecodeError(f"{known.lane} uses the number {message.sender}")
         if isinstance(message, Upward):
             said, _ = origin.unpack(message.payload)
             if said.lane != known.lane:
-                raise DecodeError(f"{known.lane} says what {said.lane} is to have said")
+                raise DecodeError(f"{known.lane} sent a message of {said.lane}")
             self.up.count(control, messages.control_bytes(message, with_floor=True))
         else:
             self.up.notes += len(control)
@@ -274,7 +277,7 @@ class Hub:
     # -- what goes down ----------------------------------------------------------------------------
 
     def turn(self, now: int) -> None:
-        """End a turn: what was numbered goes into the log, and down what may."""
+        """End a step: log the numbered messages and release those that are durable."""
         mesh = self._node.mesh_ordering.mesh
         self._keep_numbered()
         self.log.let_pass(self._is_safe)
@@ -284,7 +287,7 @@ class Hub:
             self._let_in(now)
 
     def _keep_numbered(self) -> None:
-        """Put into the log what was numbered: before anything is said of how far the group is."""
+        """Log the numbered messages before any frontier of the group is announced."""
         mesh = self._node.mesh_ordering.mesh
         if mesh.down:
             numbered, mesh.down = mesh.down, []
@@ -294,7 +297,7 @@ class Hub:
     def _keep(self, down: Down) -> None:
         message, place = down.message, down.place
         if message.sender >= MESH:
-            message = message._replace(sender=0)  # as Listing 15 line 15 writes it
+            message = message._replace(sender=0)  # as in Listing 15 line 15
         control = messages.encode(message)
         self.down.count(control, messages.control_bytes(message, with_floor=False))
         frame = star.pack_down(
@@ -303,7 +306,7 @@ class Hub:
         self.log.keep(frame, place, down.origin, down.first_copy)
 
     def _is_safe(self, place: Place) -> bool:
-        """Whether a crash of this super peer would not take it back."""
+        """Return whether a message survives a crash of this super peer."""
         node = self._node
         if not node.greeted or place.lane in node.greeted:
             return True
@@ -311,7 +314,7 @@ class Hub:
         return any(heard.get(m, {}).get(place.lane, 0) >= place.number for m in node.greeted)
 
     def writable(self) -> set[int]:
-        """Return the links of those inside for whom something may go down."""
+        """Return the connections of internal peers with messages to write."""
         passed = self.log.passed
         return {
             one.link.number
@@ -320,7 +323,7 @@ class Hub:
         }
 
     def pull(self, link: Link, budget: int) -> list[bytes]:
-        """Return what is to be written to a peer inside now."""
+        """Return the bytes to write to an internal peer now."""
         known = self.inside.get(link.lane)
         if known is None or known.link is not link or known.cursor >= self.log.passed:
             return []
@@ -331,7 +334,7 @@ class Hub:
     # -- time --------------------------------------------------------------------------------------
 
     def tick(self, now: int) -> None:
-        """Let time pass."""
+        """Run the timers."""
         if now - self._looked_ns >= LOOK_NS:
             self._looked_ns = now
             self._let_in(now)
@@ -343,7 +346,7 @@ class Hub:
             self._free()
 
     def _tell_supers(self) -> None:
-        """Tell all inside where else they may go, when that has changed."""
+        """Announce a changed list of super peers to the internal peers."""
         node = self._node
         ordering = node.mesh_ordering
         others = {one: ordering.members.get(one, "") for one in ordering.mesh.supers}
@@ -365,11 +368,11 @@ class Hub:
                 self.put_out(known.lane, f"unheard for {silent // 10**6} ms")
 
     def _had(self) -> int:
-        """Return up to where all inside have the log."""
+        """Return the number up to which all internal peers have the log."""
         return min((one.had for one in self.inside.values()), default=self.log.passed)
 
     def _tell_inside(self) -> None:
-        """Tell the mesh what all inside have."""
+        """Announce the frontier of the internal peers to the external group."""
         node = self._node
         self._keep_numbered()
         table = node.mesh_ordering.done()
@@ -384,7 +387,7 @@ class Hub:
                 link.control.append(wire.pack_rows(INSIDE, rows))
 
     def _free(self) -> None:
-        """Give up what all have, here and everywhere; or who holds up too much."""
+        """Free messages that all have, or evict a peer that is too slow."""
         lanes = self._node.mesh_ordering.lanes.by_name
 
         def unneeded(place: Place) -> bool:

@@ -1,12 +1,12 @@
-"""A peer inside as a node: it knows its super peer, and where other super peers are.
+"""Node of an internal peer, which knows its super peer and the addresses of others.
 
 Theory of operation
 -------------------
-All that it sends goes up its one link; it keeps that until it comes down again, which tells that a
-crash of the super peer will not take it back. When the link is lost it calls its super peer again,
-and the others in turn. Its super peer goes on where they were. Another one lets it in as a
-newcomer to its group, and sends what it lacks first, in order; then it says again what has not come
-down.
+
+It sends all messages to its super peer, and keeps each until it returns numbered: then a crash of
+the super peer cannot undo it. After a lost connection it dials its super peer, then the others in
+turn. Its own super peer resumes. Another one admits it as a joining member of its group and first
+sends what it lacks. Then the peer repeats its messages that have not returned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from antecede.live.upkeep import FIRST_CALL_NS, LAST_CALL_NS, Timers
 
 
 class _Protocol:
-    """The protocol of a peer inside, as a live peer asks a group."""
+    """Protocol of an internal peer, with the interface of a group."""
 
     order = "hierarchical"
 
@@ -43,44 +43,45 @@ class _Protocol:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What it promises."""
+        """Guarantee of the protocol."""
         return InternalPeer.guarantee
 
     def stats(self) -> Stats:
-        """Return how many messages are held back."""
+        """Return the number of held messages."""
         return Stats(self.peer.held_count() if self.peer is not None else 0)
 
     def blocked_on(self) -> list[Blocked]:
-        """Return nothing: a super peer sends in an order in which nothing waits."""
+        """Return an empty list: a super peer sends in an order without waits."""
         return []
 
 
 class InsideOrdering(Ordering):
-    """What a peer inside said and is not known to be safe, and what was delivered to it."""
+    """Own messages that are not durable, and deliveries."""
 
     def __init__(self, lane: str, settings: Settings) -> None:
         super().__init__(lane, settings, lambda number, data: b"")
         self.inner = _Protocol()
         self.group = cast(Any, self.inner)
         self.firsts: deque[int] = deque()
-        """Numbers of the first messages of the batches that are kept."""
+        """Numbers of the first messages of the kept batches."""
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
-        """As in a flat group. Raises BufferFullError while too much is not safe yet."""
+        """Send a message. Raises BufferFullError while too many are not durable."""
         if self.lanes.bytes > self.settings.max_memory_bytes:
             raise self.buffer_full()
         return super().say(payload, reply_to, topics)
 
     def buffer_full(self) -> BufferFullError:
-        """Return the error for a message that `memory` has no room for."""
+        """Return the error for a message beyond `max_memory_bytes`."""
         return BufferFullError(
-            f"{self.lanes.bytes} bytes that were said are not safe in the mesh yet; "
-            f"memory={self.settings.max_memory_bytes} is the most. Is a super peer reached?"
+            f"{self.lanes.bytes} bytes of messages are not durable yet; "
+            f"max_memory_bytes={self.settings.max_memory_bytes} is the limit; check the connection "
+            "to a super peer"
         )
 
     @property
     def waiting_bytes(self) -> int:
-        """How many bytes of messages are in no batch yet, or not known to be safe."""
+        """Bytes of messages in no batch yet, or not durable."""
         return super().waiting_bytes + self.lanes.bytes
 
     def _send(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> int:
@@ -98,7 +99,7 @@ class InsideOrdering(Ordering):
         return [Id(self.me, batch.first + k) for k in range(len(batch.said))]
 
     def safe(self, number: int) -> None:
-        """Keep no batch up to this one any more."""
+        """Free the batches up to this one."""
         lane = self.lanes.by_name[self.me]
         while self.firsts and lane.oldest <= number:
             self.firsts.popleft()
@@ -107,12 +108,12 @@ class InsideOrdering(Ordering):
             self.lanes.acknowledged(other, {self.me: lane.oldest - 1})
 
     def came_back(self, first: int) -> None:
-        """What was said up to the batch that begins with this message is in the mesh."""
+        """Free the batches up to the one that starts with this message, which has returned."""
         while self.firsts and self.firsts[0] <= first:
             self.safe(self.lanes.by_name[self.me].oldest)
 
     def hand_over(self, payload: bytes) -> None:
-        """Deliver what somebody else said; nothing of a second copy. Raises DecodeError."""
+        """Deliver another member's message; ignore a second copy. Raises DecodeError."""
         if not payload:
             return
         who, data = origin.unpack(payload)
@@ -126,7 +127,7 @@ class InsideOrdering(Ordering):
 
 
 class Calls(Timers):
-    """Whom a peer inside calls, one after the other."""
+    """Timers of an internal peer, which dials one super peer at a time."""
 
     def __init__(self, node: InternalNode) -> None:
         super().__init__(node)
@@ -134,12 +135,12 @@ class Calls(Timers):
         self._next_ns, self._wait_ns, self._turn = 0, FIRST_CALL_NS, 0
 
     def again(self, now: int) -> None:
-        """The link is lost: the same super peer first."""
+        """Dial the same super peer first after a lost connection."""
         self._next_ns, self._wait_ns, self._turn = now, FIRST_CALL_NS, 0
         self.hurried = True
 
     def dials(self, now: int) -> list[tuple[str, str]]:
-        """Return, once, (lane, address) of whom to call now."""
+        """Return (sender id, address) of the super peer to dial now, once."""
         self.hurried = False
         node = self._inner
         if node.ordering is None or node.out or node.links or node.parted or now < self._next_ns:
@@ -155,50 +156,50 @@ class Calls(Timers):
         return [called]
 
     def due(self, now: int) -> int:
-        """Return when `tick` is to be called at the latest."""
+        """Return the latest time of the next `tick`."""
         settings = self._inner.settings
         wait = settings.heartbeat_ns // 2 if self._inner.links else FIRST_CALL_NS
         return now + min(wait, settings.failure_timeout_ns // 2)
 
     def tick(self, now: int) -> None:
-        """Let time pass."""
+        """Run the timers."""
         self._forgive(now)
         node = self._inner
         self._keep_alive(now)
         for link in node.links.values():
             patience = node.settings.failure_timeout_ns
             if link.lane and link.lane not in node.greeted and now - link.up_ns > patience:
-                node.end(link, "it lets nobody in")
+                node.end(link, "no join reply in time")
         if now - self._acknowledged_ns >= node.settings.ack_delay_ns:
             self._acknowledged_ns = now
             node.acknowledge()
 
     def unheard(self) -> list[str]:
-        """Return nobody: a ping of a peer inside tells nothing."""
+        """Return an empty list: a PING of an internal peer lists no members."""
         return []
 
 
 class InternalNode(Node):
-    """A peer inside. Arguments as of `Node`; it has no store and listens nowhere."""
+    """Internal peer. Arguments of `Node`; no store and no listener."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         if self.durable:
-            raise LocalError('role "internal" goes without a store: leave store= out')
+            raise LocalError('role "internal" has no store; leave out store=')
         self.timers: Calls = Calls(self)
         self.supers: dict[str, str] = {}
-        """Lane of a super peer -> address."""
+        """Sender id of a super peer -> address."""
         self.super_lane = ""
-        """One's own."""
+        """Sender id of its super peer."""
         self.had = self._until = self._acknowledged = 0
-        """How many messages came down; up to which they were from before one came."""
+        """Messages received from this super peer, and the number of those from before the join."""
         self._have = Places()
-        """What it has of the mesh."""
+        """Its messages of the external group."""
         self._address = self._times = 0
         self._said_up = self._returned = self._offset = 0
-        """Batches that went up to this super peer and came down again, behind the first so many."""
+        """Batches sent to this super peer, batches that returned, and the number before these."""
         self._upward: dict[int, bytes] = {}
-        """Batch -> its frame, until it has come down."""
+        """Batch -> its frame, until it returns."""
         self._refused_by: set[str] = set()
         self._leaving = False
         self.up = Traffic()
@@ -210,28 +211,30 @@ class InternalNode(Node):
     # -- beginning and end -------------------------------------------------------------------------
 
     def found(self, tag: bytes) -> None:
-        """Raise LocalError: a mesh is founded by a super peer or an external one."""
-        raise LocalError(f"{self.name} is a peer inside: it joins a super peer, and founds nothing")
+        """Raise LocalError: only super and external peers bootstrap a group."""
+        raise LocalError(
+            f"{self.name} is an internal peer; it cannot bootstrap a group, join a super peer"
+        )
 
     def restore(self, saved: Saved, now: int) -> None:
-        """Raise LocalError: there is no store."""
-        raise LocalError('role "internal" goes without a store')
+        """Raise LocalError: internal peers have no store."""
+        raise LocalError('role "internal" has no store')
 
     def evict(self, lane: str, why: str) -> None:
-        """Raise LocalError: a peer inside knows nobody."""
-        raise LocalError("a peer inside puts nobody out: its super peer does")
+        """Raise LocalError: only its super peer evicts members."""
+        raise LocalError("an internal peer cannot evict members; evict them at its super peer")
 
     def leave(self) -> None:
-        """Leave once all that was said is in the mesh."""
+        """Leave once all messages have returned."""
         self._inner.flush()
         self.left = True
 
     def unacknowledged_members(self) -> list[str]:
-        """Return the super peer, while it has something to take or to hear of."""
+        """Return the super peer while it lacks messages or the leave."""
         return [] if self._leaving and not self.greeted else [self.super_lane]
 
     def safe(self) -> dict[str, int]:
-        """Return how far one's own lane will survive a crash of the super peer."""
+        """Return the newest own number that survives a crash of the super peer."""
         if self.ordering is None:
             return {}
         return {self.lane: self.ordering.lanes.by_name[self.lane].oldest - 1}
@@ -239,11 +242,13 @@ class InternalNode(Node):
     # -- links -------------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
-        """A connection stands: one says who one is, and what one has."""
+        """Handle a new connection: send HELLO."""
         taken = any(not one.closing for one in self.links.values())
         link = self.links[number] = Link(number, name, now, dialed=dialed)
         if taken or not dialed:
-            self.end(link, "another call came first" if dialed else "nobody joins a peer inside")
+            self.end(
+                link, "duplicate connection" if dialed else "an internal peer admits no member"
+            )
             return
         self._times += 1
         hello = star.InternalHello(
@@ -261,7 +266,7 @@ class InternalNode(Node):
         link.control.append(star.pack_hello(hello))
 
     def link_down(self, number: int, now: int) -> None:
-        """A connection is gone."""
+        """Handle the end of a connection."""
         link = self.links.pop(number, None)
         if link is None:
             return
@@ -287,19 +292,19 @@ class InternalNode(Node):
         elif kind == wire.PONG:
             link.round_trip_ns = max(0, now - Reader(body).varint())
         elif kind == wire.HELLO:
-            raise MismatchError("kind", f"{link.name or 'who was called'} is no super peer")
+            raise MismatchError("kind", f"{link.name or 'the dialed peer'} is not a super peer")
         else:
-            raise DecodeError(f"a frame of an unknown kind, {kind}, from a super peer")
+            raise DecodeError(f"unknown frame kind {kind} from a super peer")
 
     def _is(self, link: Link, lane: str) -> None:
         member = lane.rpartition("~")[0]
         if link.name and member != link.name:
-            raise MismatchError("sender", f"{link.name} speaks as {lane}")
+            raise MismatchError("sender", f"{link.name} uses the sender id {lane}")
         link.lane, link.name = lane, member
 
     def _bye(self, link: Link, body: bytes) -> None:
         words = self.rejections.read_bye(link, body.decode(errors="replace"))
-        link.said_bye, link.closing = True, words or "the other end ends it"
+        link.said_bye, link.closing = True, words or "closed by the other end"
         if self.ordering is None:
             self.refusal = link.closing
         elif link.closing.startswith(star.OUT):
@@ -314,7 +319,7 @@ class InternalNode(Node):
     def _welcomed(self, link: Link, welcome: star.InternalJoinReply) -> None:
         self._is(link, welcome.lane)
         if self.ordering is not None and self.group_tag != welcome.group:
-            raise MismatchError("group", f"{link.name} is of another mesh")
+            raise MismatchError("group", f"{link.name} is of another group")
         self.greeted = {welcome.lane: link}
         self._refused_by.clear()
         if welcome.resumed:
@@ -336,7 +341,7 @@ class InternalNode(Node):
         self._go_on()
 
     def _show(self, lane: str) -> None:
-        """Tell the application who its super peer is now."""
+        """Report the super peer to the application."""
         ordering = self._inner
         ordering.members = {self.lane: "", lane: self.supers.get(lane, "")}
         change = Change(ChangeKind.JOINED, lane, self.supers.get(lane, ""))
@@ -344,13 +349,13 @@ class InternalNode(Node):
 
     def _resume(self, link: Link, welcome: star.InternalJoinReply) -> None:
         if welcome.lane != self.super_lane or welcome.address != self._address:
-            raise DecodeError("a super peer goes on with somebody else")
+            raise DecodeError("super peer resumed another peer")
         for number, frame in self._upward.items():
             if number > self._offset + welcome.taken:
                 link.control.append(frame)
 
     def _go_on(self) -> None:
-        """Send what has not been sent to this super peer, once one is where its group was."""
+        """Send the messages that this super peer lacks, once this peer is at its group's frontier."""
         ordering = self._inner
         link = self.greeted.get(self.super_lane)
         peer = ordering.inner.peer
@@ -373,7 +378,7 @@ class InternalNode(Node):
 
     def _came_down(self, link: Link, body: bytes) -> None:
         if self.ordering is None or self.greeted.get(self.super_lane) is not link:
-            raise DecodeError("a message before a welcome")
+            raise DecodeError("message before a join reply")
         place, control, payload = star.unpack_down(body, link.names)
         self.had += 1
         self.news = True
@@ -406,7 +411,7 @@ class InternalNode(Node):
     # -- turns -------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """End a turn: what was said becomes a batch."""
+        """End a step: make a batch of the sent messages."""
         if self.ordering is None or self.out:
             return
         if self.ordering.unsent:
@@ -414,7 +419,7 @@ class InternalNode(Node):
         self._go_on()
 
     def acknowledge(self) -> None:
-        """Tell the super peer what has come since the last time."""
+        """Acknowledge to the super peer the messages since the last time."""
         link = self.greeted.get(self.super_lane)
         self.news = False
         if link is not None and self.had > self._acknowledged:
@@ -422,7 +427,7 @@ class InternalNode(Node):
             link.control.append(wire.pack_frame(star.HAD, varint(self.had)))
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
-        """Return what is to be written on a link now."""
+        """Return the bytes to write on a connection now."""
         return self.outbound.written(self.links[number], [], now)
 
 

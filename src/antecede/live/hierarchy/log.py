@@ -1,4 +1,4 @@
-"""What a super peer numbered for its group, in order, until nobody needs it any more."""
+"""Log of the messages that a super peer numbered for its internal group."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from antecede.live.hierarchy.origin import Origin, Place, Places
 
 
 class Logged(NamedTuple):
-    """One message for the group."""
+    """Message for the internal group."""
 
     frame: bytes
     place: Place
     origin: Origin | None
     same_as: tuple[str, int] | None
-    """Place of the first copy, where this is a second one and that is in the log."""
+    """Position of the first copy, if this is a second one and that is in the log."""
 
 
 class Log:
-    """Numbered from 1; `passed` of them may go down."""
+    """Messages numbered from 1, of which `passed` may be sent down."""
 
     def __init__(self) -> None:
         self.entries: list[Logged] = []
         self.first = 1
-        """Number of the oldest that is here."""
+        """Number of the oldest message."""
         self.passed = 0
         self.down = Places()
-        """Of those that may go down."""
+        """Positions of the messages that may be sent down."""
         self.freed = Places()
-        """Of what is not here any more."""
+        """Positions of freed messages."""
         self.bytes = 0
 
     @property
     def newest(self) -> int:
-        """Number of the newest."""
+        """Number of the newest message."""
         return self.first + len(self.entries) - 1
 
     def begin(self, given: Places) -> None:
-        """What was said before is not to be had here."""
+        """Start behind the given positions."""
         self.down, self.freed = given.copy(), given.copy()
 
     def keep(
         self, frame: bytes, place: Place, origin: Origin | None, first_copy: tuple[str, int]
     ) -> None:
-        """Add a message. `first_copy`: of a second one, whose, and the number of its first."""
+        """Add a message. `first_copy`: sender and first number of a second copy."""
         same = self._place_of(first_copy) if origin is None and first_copy[0] else None
         self.entries.append(Logged(frame, place, origin, same))
         self.bytes += len(frame)
@@ -57,7 +57,7 @@ class Log:
         return None
 
     def let_pass(self, safe: Callable[[Place], bool]) -> None:
-        """Let down what may go down, in order."""
+        """Release messages in order while they are durable."""
         while self.passed < self.newest:
             place = self.entries[self.passed - self.first + 1].place
             if not safe(place):
@@ -66,7 +66,7 @@ class Log:
             self.down.add(place)
 
     def frames(self, cursor: int, budget: int) -> list[bytes]:
-        """Return about `budget` bytes of what may go down behind a number."""
+        """Return about `budget` bytes of released messages behind a number."""
         found = []
         for at in range(cursor - self.first + 1, self.passed - self.first + 1):
             frame = self.entries[at].frame
@@ -77,23 +77,23 @@ class Log:
         return found
 
     def after(self, number: int) -> Iterator[Place]:
-        """Yield the places of what is behind a number."""
+        """Yield the positions behind a number."""
         return (one.place for one in islice(self.entries, number - self.first + 1, None))
 
     def bytes_between(self, number: int, upto: int) -> int:
-        """Return the bytes of what is behind a number, up to another."""
+        """Return the bytes behind a number, up to another."""
         start = max(0, number - self.first + 1)
         return sum(len(one.frame) for one in islice(self.entries, start, upto - self.first + 1))
 
     def start_for(self, had: Places) -> int:
-        """Return behind which number somebody begins who has these places."""
+        """Return the number behind which a peer with these positions starts."""
         for number, one in enumerate(self.entries, self.first):
             if one.place[:2] not in had:
                 return number - 1
         return self.newest
 
     def with_copies(self, had: Places) -> Places:
-        """Return what somebody has, with the first copies of what it has as second ones."""
+        """Return positions, with the first copies of the second copies among them."""
         found = had.copy()
         for one in self.entries:
             if one.same_as is not None and one.place[:2] in had:
@@ -101,7 +101,7 @@ class Log:
         return found
 
     def free(self, upto: int, unneeded: Callable[[Place], bool]) -> None:
-        """Give up what all inside have, up to a number, and nobody needs elsewhere."""
+        """Free messages up to a number that no member needs."""
         count = 0
         for one in self.entries[: max(0, min(upto, self.passed) - self.first + 1)]:
             if not unneeded(one.place):

@@ -1,4 +1,4 @@
-"""What a `Peer` of order "hierarchical" is made of, by its role; what does not go is refused."""
+"""Factory of settings and nodes by order and role, with checks of the arguments."""
 
 from __future__ import annotations
 
@@ -26,42 +26,43 @@ def settings_kind(order: str, role: str | None) -> type[Settings]:
     """Return the class of a peer's settings. Raises LocalError for a wrong role."""
     if order != HIERARCHICAL:
         if role is not None:
-            raise LocalError(f'role= is of order "hierarchical", not of {shown(order)}')
+            raise LocalError(f"role= has no effect with order {shown(order)}; leave it out")
         return Settings
     if role not in ROLES:
-        raise LocalError(f'with order "hierarchical" role= is one of {ROLES}, not {shown(role)}')
+        raise LocalError(f"unknown role={shown(role)}; choose from {ROLES}")
     return HierarchySettings
 
 
 def check(settings: Settings, given: Mapping[str, Any]) -> None:
-    """Raise LocalError for arguments of a peer (name -> value, None: not given) that its role does
-    not take.
+    """Raise LocalError for arguments that a role does not support.
+
+    `given`: name -> value; None: not given.
     """
     role = role_of(settings)
     refused = {
         INTERNAL: {
-            "listen": "nobody calls a peer inside",
-            "address": "nobody calls a peer inside",
-            "store": "what it has said is kept by it until its super peer has made it safe, in "
-            "memory; who must survive its own crash is an external peer",
+            "listen": "no peer dials an internal peer",
+            "address": "no peer dials an internal peer",
+            "store": "it keeps messages in memory until they are durable at its super peer; use "
+            "an external peer to survive crashes",
         },
         SUPER: {
-            "store": "it keeps what others lack in memory, and another super peer takes its place",
-            "trace": "it sends and delivers nothing itself",
+            "store": "another super peer replaces it after a crash",
+            "trace": "it sends and delivers no messages itself",
         },
     }
     for name, why in refused.get(role, {}).items():
         if given.get(name) is not None:
-            raise LocalError(f"role {role!r} does not take {name}=: {why}")
+            raise LocalError(f"{name}= is not supported by role {role!r}: {why}")
     if role == SUPER and given.get("listen") is None:
-        raise LocalError("a super peer needs listen=: peers inside call it")
+        raise LocalError("a super peer needs listen=: internal peers dial it")
 
 
 def role_of(settings: Settings) -> str:
-    """Return the role of a peer; empty: it is of a flat group."""
+    """Return the role of a peer. Empty: a flat group."""
     return settings.role if isinstance(settings, HierarchySettings) else ""
 
 
 def node_kind(settings: Settings) -> Callable[..., Node]:
-    """Return what makes the node of a peer, called as `Node`."""
+    """Return the class of a peer's node."""
     return _KINDS.get(role_of(settings), Node)

@@ -1,7 +1,7 @@
-"""The outer node: a mesh of super peers and external peers, on the lanes of a flat live group.
+"""Node of the external group: super peers and external peers over sender logs.
 
-Beside what a flat group does, each super peer tells what all that it has inside have (`INSIDE`),
-and nothing is given up before that: who loses its super peer finds at another one what it lacks.
+Each super peer also announces what all its internal peers have (`INSIDE`). Batches are freed only
+after that. So a peer that loses its super peer finds at another one what it lacks.
 """
 
 from __future__ import annotations
@@ -23,27 +23,25 @@ if TYPE_CHECKING:
     from antecede.live.hierarchy.settings import HierarchySettings
 
 INSIDE = 16
-"""Kind of frame: lanes, and up to where all that a super peer has inside have them."""
-FORWARDS_ONLY = (
-    "a super peer forwards and says nothing itself: send from a peer inside or an external"
-)
+"""Frame kind: senders, and the numbers that all internal peers of a super peer have."""
+FORWARDS_ONLY = "a super peer only forwards; send from an internal or external peer"
 
 
 class MeshOrdering(Ordering):
-    """Lanes of the mesh through the hierarchical protocol."""
+    """Sender logs of the external group through the hierarchical protocol."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.inside: dict[str, dict[str, int]] = {}
-        """Lane of a super peer -> what all inside have."""
+        """Sender id of a super peer -> frontier of its internal peers."""
 
     @property
     def mesh(self) -> MeshGroup:
-        """The protocol."""
+        """Protocol."""
         return cast(MeshGroup, self.group)
 
     def flush(self) -> None:
-        """Put what the protocol said, what the application said, and changes into the lane."""
+        """Add protocol messages, application messages and changes to the own log."""
         self.drain()
         if self._pending and self._changes:
             changes, self._changes = self._changes, []
@@ -52,20 +50,20 @@ class MeshOrdering(Ordering):
         super().flush()
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
-        """As in a flat group. Raises LocalError at a super peer, which says nothing itself."""
+        """Send a message. Raises LocalError at a super peer, which only forwards."""
         if self.mesh.role == SUPER:
             raise LocalError(FORWARDS_ONLY)
         return super().say(payload, reply_to, topics)
 
     def ids_in(self, number: int, wire: bytes) -> list[Id]:
-        """Return the ids of the own messages in an own batch; what a super peer forwards is not."""
+        """Return the ids of own messages in an own batch; forwarded ones are not own."""
         return super().ids_in(number, wire) if entries.read(wire).kind == entries.SAYS else []
 
     def _invite(self, lane: str) -> bytes:
-        return self.mesh.invite(lane)  # the state of a mesh does not name invited lanes
+        return self.mesh.invite(lane)  # the state of the group has no invited senders
 
     def drain(self) -> None:
-        """Put what the protocol said into the lane."""
+        """Add protocol messages to the own log."""
         outgoing, self.mesh.outgoing = self.mesh.outgoing, []
         for entry in outgoing:
             data = bytes(entry)
@@ -73,7 +71,7 @@ class MeshOrdering(Ordering):
             self._keep_own(entry.seq, sealed)
 
     def free(self, connected: Iterable[str]) -> None:
-        """Give up what all have, in the mesh and inside."""
+        """Free the batches that all external members and internal peers have."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
         upto, done, inside = self.lanes.stable(lanes), self.done(), self.inside
         for lane in self.mesh.supers:
@@ -84,7 +82,7 @@ class MeshOrdering(Ordering):
 
 
 class MeshNode(Node):
-    """An external peer, or what a super peer is to the mesh."""
+    """External peer, or external side of a super peer."""
 
     settings: HierarchySettings
     ordering_class = MeshOrdering
@@ -92,16 +90,18 @@ class MeshNode(Node):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._orphaned_ns: dict[str, int] = {}
-        """Lane of a super peer that is gone -> since when."""
+        """Sender id of a departed super peer -> time of that observation."""
 
     @property
     def mesh_ordering(self) -> MeshOrdering:
-        """The ordering of the mesh one is in. Raises LocalError when one is in none."""
+        """Ordering of the external group. Raises LocalError without a group."""
         return cast(MeshOrdering, self.active)
 
     def _frame(self, link: Link, kind: int, body: bytes, now: int) -> None:
         if kind == star.HELLO:
-            raise MismatchError("kind", f"{self.name} is no super peer: nobody can be inside it")
+            raise MismatchError(
+                "kind", f"{self.name} is not a super peer: it admits no internal peers"
+            )
         super()._frame(link, kind, body, now)
 
     def _news(self, link: Link, kind: int, body: bytes) -> None:
@@ -112,13 +112,13 @@ class MeshNode(Node):
         table.update(wire.read_rows(body, link.names))
 
     def tick(self, now: int) -> None:
-        """Let time pass."""
+        """Run the timers."""
         if self.ordering is not None and not self.out:
             self._forget_orphans(now)
         super().tick(now)
 
     def _forget_orphans(self, now: int) -> None:
-        """What peers inside lack whose super peer is gone is kept for a while, not for ever."""
+        """Forget the internal peers of departed super peers after the failover timeout."""
         ordering = self.mesh_ordering
         for lane in [one for one in ordering.inside if one in ordering.gone]:
             if now - self._orphaned_ns.setdefault(lane, now) > self.settings.failover_timeout_ns:

@@ -1,13 +1,15 @@
-"""The hierarchical protocol of one external peer or super peer, as `Ordering` speaks with a group.
+"""Hierarchical protocol of an external peer or super peer, with the interface of a group.
 
 Theory of operation
 -------------------
-A lane of the mesh carries what its member says to the mesh (`entries`). Numbers of a protocol's
-messages are not those of entries: a super peer numbers all messages of its group, and only those
-that come from inside are in its lane. `progress` knows both.
 
-An external peer's messages are handed over once, whatever way they come. A super peer hands over
-none: what it numbers for its group is in `down`, what the protocol says to the mesh in `outgoing`.
+A sender log of the external group contains entries (`entries`). Numbers of protocol messages differ
+from those of entries. A super peer numbers all messages of its group, but only those of its
+internal peers are in its log. `progress` maps the two.
+
+An external peer delivers each message once, whichever way it arrives. A super peer delivers none:
+numbered messages for its group are in `down`, protocol messages for the external group in
+`outgoing`.
 """
 
 from __future__ import annotations
@@ -65,71 +67,71 @@ _OUTSIDE: Shape = (Many(NUMBER), PAIRS, _VECTORS, PAIRS, _VECTORS, PAIRS)
 INVITATION: tuple[Shape, ...] = (
     *(Many(TEXT), _OUTSIDE, _TABLES, _NUMBERS, _PLACES, _NOTES, _NUMBERS),
 )
-"""Names; the protocol's frontier; names as each lane numbers them; entries had of each lane; places
-of messages had; entries that are notes; origins."""
+"""Sender ids; frontier of the protocol; numbering of each sender; entries received of each sender;
+positions of messages received; entries without message; origins."""
 STATE: tuple[Shape, ...] = (
     *(Many(TEXT), NUMBER, _TABLES, _NUMBERS, Many((TEXT, PAIRS)), _NOTES, _PLACES, _NUMBERS, ANY),
 )
 
 
 class Given(NamedTuple):
-    """What the mesh hands over: as a message of a group has it."""
+    """Delivery with the fields of a group's message."""
 
     sender: str
     seq: int
     payload: bytes
-    """A batch."""
+    """Batch."""
     reply_to: tuple[()] = ()
     missing: tuple[()] = ()
     topics: tuple[()] = ()
 
     @property
     def id(self) -> tuple[str, int]:
-        """Whose it is, and its number."""
+        """Sender id and number."""
         return self.sender, self.seq
 
 
 class Blocked(NamedTuple):
-    """A message that is held back, and what it waits for, by entries."""
+    """Held message and its missing causes, by entries."""
 
     message: Given
     waits_for: tuple[tuple[str, int], ...]
 
 
 class Stats(NamedTuple):
-    """What a live peer asks of a group."""
+    """Counts that a live peer reads of a group."""
 
     held: int
 
 
 class Down(NamedTuple):
-    """What a super peer numbered: for all in its group."""
+    """Numbered message for the internal group."""
 
     message: Downward
     place: Place
     origin: Origin | None
-    """None: a second copy, whose payload is void."""
+    """None: a second copy with empty payload."""
     first_copy: tuple[str, int]
-    """Of a second copy: whose, and the number of its first message."""
+    """Second copy: sender and first number of the first copy."""
 
 
 class Traffic:
-    """Bytes of control information in messages, and how many these were."""
+    """Number of messages and bytes of their control information."""
 
     def __init__(self) -> None:
         self.messages = self.control = self.accounted = 0
         self.notes = 0
-        """Bytes of control information in what is no message."""
+        """Bytes of control messages."""
 
     def count(self, control: bytes, accounted: int) -> None:
-        """Count one message; `accounted`: by the source's rule."""
+        """Count one message; `accounted`: bytes by the source's rule."""
         self.messages += 1
         self.control += len(control)
         self.accounted += accounted
 
 
 class _Recording(SuperPeer):
-    """Tells which messages of the mesh the last call took in, in order."""
+    """Super peer that records the messages accepted by the last call, in order."""
 
     taken: Sequence[External] = ()
 
@@ -139,23 +141,24 @@ class _Recording(SuperPeer):
 
 
 class MeshGroup:
-    """`role`: SUPER or EXTERNAL. `invitation`: what `invite` returned at a member of the mesh."""
+    """Group interface of the protocol. `role`: SUPER or EXTERNAL. `invitation`: from `invite`."""
 
     addressing = Addressing.ALL
     has_notes = False
     order = "hierarchical"
 
     def __init__(self, lane: str, role: str, invitation: bytes = b"") -> None:
-        """Begin a mesh of one, or accept an invitation. Raises DecodeError for what is none."""
+        """Start a group of one, or accept an invitation. Raises DecodeError for an invalid one."""
         self.me, self.role = lane, role
         self.names = Names()
         self.progress = Progress()
         self.copies = FirstCopies()
         self.down: list[Down] = []
         self.outgoing: list[Entry] = []
-        """Own entries that the protocol said, for the lane."""
+        """Own entries with protocol messages, for the log."""
         self.moved: list[tuple[str, int]] = []
-        """(lane of a peer inside that is at another super peer now, how often it said hello)."""
+        """(sender id of an internal peer that moved to another super peer, its number of HELLOs).
+        """
         self.out = Traffic()
         if invitation:
             self.protocol = self._accepted(invitation)
@@ -170,25 +173,26 @@ class MeshGroup:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the protocol promises."""
+        """Guarantee of the protocol."""
         found: Guarantee = self.protocol.guarantee
         return found
 
     @property
     def given(self) -> Places:
-        """Places of all messages that were delivered here, or forwarded."""
+        """Positions of all delivered or forwarded messages."""
         return self.progress.given
 
     @property
     def supers(self) -> list[str]:
-        """Lanes of the other super peers there ever were."""
+        """Sender ids of all other super peers, departed ones included."""
         return [self.names.lane(address) for address in self.protocol.clock.vectors]
 
     # -- what is said here -------------------------------------------------------------------------
 
     def send(self, batch: bytes, *, reply_to: Sequence[Any] = ()) -> Entry:
-        """Return the entry for a batch: a note, where it has no messages, else an external peer's
-        message. Raises LocalError for a super peer's, which says nothing itself.
+        """Return the entry of a batch: a note without messages, else an external peer's message.
+
+        Raises LocalError at a super peer, which only forwards.
         """
         reader = Reader(batch)
         reader.varint()
@@ -208,7 +212,7 @@ class MeshGroup:
         return entry
 
     def _message(self, message: External | Flush) -> Entry:
-        """Return the entry for a message of one's own."""
+        """Return the entry of an own message."""
         control = messages.encode(self.names.outward(message))
         entry = self._entry(
             FORWARDS if self.role == SUPER else SAYS, block(control) + message.payload
@@ -221,11 +225,11 @@ class MeshGroup:
         return entry
 
     def say_moved(self, lane: str, times: int) -> None:
-        """As super peer: tell the others that a peer inside is here now."""
+        """Announce, as a super peer, an internal peer that moved here."""
         self.outgoing.append(self._entry(MOVED, varint(times) + lane.encode()))
 
     def said(self, entry: bytes) -> Given:
-        """Return what was given to `send` for an entry of one's own, for a replay."""
+        """Return the argument of `send` for an own entry, for a replay."""
         kind, _, _, reader = entries.read(entry)
         if kind == SAYS:
             reader.block()
@@ -233,17 +237,17 @@ class MeshGroup:
         return Given(self.me, 0, reader.rest())
 
     def speak_as(self, entry: bytes) -> None:
-        """Entries tell nothing of a life."""
+        """Do nothing: entries have no incarnation."""
 
     # -- what comes --------------------------------------------------------------------------------
 
     def receive(
         self, entry: bytes, *, said_by: tuple[str, int], meet: Sequence[str] = ()
     ) -> list[Given]:
-        """Take the next entry of another lane; returns what is handed over.
+        """Accept the next entry of another sender; return the deliveries.
 
-        Raises UnknownMemberError where it speaks of who has not begun, another RemoteError where it
-        cannot be: then nothing was taken.
+        Raises UnknownMemberError for a reference to a sender that has not started, another
+        RemoteError for an invalid entry, without effect.
         """
         lane, number = said_by
         parts = entries.read(entry)
@@ -267,11 +271,11 @@ class MeshGroup:
     def _check_speaker(self, lane: str, kind: int, *, begins: bool) -> None:
         if lane not in self.names:
             if not begins:
-                raise UnknownMemberError(f"{lane} speaks, and has not begun")
+                raise UnknownMemberError(f"{lane} has not started")
             if kind in (SAYS, FORWARDS):
-                raise DecodeError(f"{lane} begins with a message, and not by saying who it is")
+                raise DecodeError(f"{lane} starts with a message instead of its join")
         elif (kind in BY_SUPER) != (self.names.address(lane) in self.protocol.clock.vectors):
-            raise DecodeError(f"{lane} is another kind of member than it speaks as")
+            raise DecodeError(f"{lane} sent an entry of another role")
 
     def _decoded(self, lane: str, kind: int, table: list[str], reader: Reader) -> External | Flush:
         control = reader.block()
@@ -279,7 +283,7 @@ class MeshGroup:
         if isinstance(message, External) and message.payload:
             who, _ = origin.unpack(message.payload)
             if who.lane != lane and (kind == SAYS or who.lane in self.names):
-                raise DecodeError(f"{lane} says what {who.lane} is to have said")
+                raise DecodeError(f"{lane} sent a message of {who.lane}")
         found: External | Flush = self.names.inward(message, self.names.address(lane), table)
         return found
 
@@ -299,7 +303,7 @@ class MeshGroup:
         self.names.tables[lane], self.progress.fed[lane] = table, number
         if isinstance(message, Flush):
             self.progress.note(lane, number)
-        elif effects and isinstance(effects[0], Discard):  # the frontier it began from has it
+        elif effects and isinstance(effects[0], Discard):  # covered by the frontier of the join
             return []
         else:
             self.progress.wait(lane, message.seq, number)
@@ -309,7 +313,7 @@ class MeshGroup:
         return self._handed(one.message for one in effects if isinstance(one, Deliver))
 
     def _handed(self, delivered: Iterable[External]) -> list[Given]:
-        """As external peer: return what is no second copy."""
+        """Return, as an external peer, the first copies."""
         found = []
         for message in delivered:
             self._had(message)
@@ -322,7 +326,7 @@ class MeshGroup:
         return self.progress.had_waiting(self.names.lane(message.sender), message.seq)
 
     def _translated(self, effects: Iterable[Any]) -> None:
-        """As super peer: note what goes into the group, and what goes out (I alone)."""
+        """Record, as a super peer, messages for the internal group and for outside (I alone)."""
         taken = iter(self.protocol.taken)
         for one in effects:
             if not isinstance(one, Transmit):
@@ -333,7 +337,7 @@ class MeshGroup:
                 self.outgoing.append(self._message(one.message))
 
     def forward(self, message: Any) -> None:
-        """As super peer: take what a peer inside sent. Raises a RemoteError."""
+        """Accept, as a super peer, a message of an internal peer. Raises a RemoteError."""
         sent = [one.message for one in self.protocol.receive(message) if isinstance(one, Transmit)]
         for downward, outward in zip(sent[::2], sent[1::2], strict=True):
             place = self.progress.had(self.me, self.progress.fed[self.me] + 1)
@@ -341,7 +345,7 @@ class MeshGroup:
             self.outgoing.append(self._message(outward._replace(payload=payload)))
 
     def _go_down(self, message: Downward, place: Place) -> Downward:
-        """Note what goes into the group; a second copy without its payload."""
+        """Record a message for the internal group; a second copy without payload."""
         who, _ = self.copies.take(message.payload)
         first_copy = ("", 0)
         if who is None and message.payload:
@@ -355,17 +359,17 @@ class MeshGroup:
     # -- what waits --------------------------------------------------------------------------------
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """Return up to where all of each lane was delivered, as a group does."""
+        """Return the delivered numbers of each sender, as a group does."""
         return {n: ((1, count),) if count else () for n, count in self.progress.done()}
 
     def stats(self) -> Stats:
-        """Return how many messages are held back."""
+        """Return the number of held messages."""
         return Stats(len(self.protocol.clock.held))
 
     def blocked_on(self) -> list[Blocked]:
-        """Return the held messages, and what they wait for, by entries.
+        """Return the held messages and their missing causes, by entries.
 
-        What is not here at all has a number behind the newest that came.
+        An unknown cause has a number behind the newest received.
         """
         return [
             Blocked(
@@ -382,9 +386,9 @@ class MeshGroup:
     # -- who comes and goes ------------------------------------------------------------------------
 
     def invite(self, lane: str) -> bytes:
-        """Return what a newcomer starts from. Raises LocalError for who is here already."""
+        """Return the state for a joining member. Raises LocalError for a known sender."""
         if lane in self.names:
-            raise LocalError(f"{lane} is or was in the mesh")
+            raise LocalError(f"{lane} is or was in the group")
         protocol, progress, done = self.protocol, self.progress, dict(self.progress.done())
         outside = protocol.outer_frontier() if self.role == SUPER else protocol.frontier()
         notes = {
@@ -402,20 +406,20 @@ class MeshGroup:
     def _accepted(self, invitation: bytes) -> Any:
         fields = unpack_state(invitation, len(INVITATION))
         if where := misfit(fields, INVITATION):
-            raise DecodeError(f"no invitation to a mesh: {where}")
+            raise DecodeError(f"invalid invitation: {where}")
         names, outside, tables, done, given, notes, origins = fields
         if len({*names, self.me}) <= len(names) or not all(map(is_lane, names)):
-            raise DecodeError("no invitation to a mesh: names that are none, or twice")
+            raise DecodeError("invalid invitation: invalid or repeated sender ids")
         numbers = {*outside[0], *(n for table in outside[1:] for n, _ in table)}
         if any(not 0 <= number - MESH < len(names) for number in numbers):
-            raise DecodeError("no invitation to a mesh: it speaks of members without a name")
+            raise DecodeError("invalid invitation: members without a sender id")
         self.names = Names((*names, self.me))
         self._become(tables, done, notes, given, origins)
         protocol = self._made(self.names.address(self.me))
         try:
             protocol.adopt(outside)
         except (LocalError, ValueError, KeyError) as error:
-            raise DecodeError(f"no invitation to a mesh: {error}") from error
+            raise DecodeError(f"invalid invitation: {error}") from error
         return protocol
 
     def _become(self, tables: Any, fed: Any, notes: Any, given: Any, origins: Any) -> None:
@@ -426,7 +430,7 @@ class MeshGroup:
         self.copies = FirstCopies(dict(origins))
 
     def leave(self, lane: str, last: int) -> list[Given]:
-        """Give up what has come of a lane behind an entry."""
+        """Truncate a sender's log behind an entry."""
         late = self.progress.cut(lane, last)
         if late:
             self.protocol.leave(self.names.address(lane), min(late) - 1)
@@ -435,9 +439,9 @@ class MeshGroup:
     # -- the way through a store -------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return an external peer's state. Raises LocalError at a super peer: it has no store."""
+        """Return an external peer's state. Raises LocalError at a super peer, which has no store."""
         if self.role == SUPER:
-            raise LocalError("a super peer goes through no store")
+            raise LocalError("a super peer has no store")
         names, progress = self.names, self.progress
         waiting = {name: held.items() for name, held in progress.waiting.items()}
         return pack_state(
@@ -451,10 +455,10 @@ class MeshGroup:
         )
 
     def restore(self, state: bytes, *, resume: bool = False) -> None:
-        """Become what `snapshot` returned. Raises DecodeError."""
+        """Restore the state of `snapshot`. Raises DecodeError."""
         fields = unpack_state(state, len(STATE))
         if where := misfit(fields, STATE):
-            raise DecodeError(f"no state of a mesh: {where}")
+            raise DecodeError(f"invalid state of the group: {where}")
         names, told, tables, fed, waiting, notes, given, origins, inner = fields
         self.names = Names(names)
         self.names.told = told

@@ -1,12 +1,11 @@
-"""Whose a message is, wherever it goes, and which messages of the mesh a peer has.
+"""End-to-end identity of messages, and sets of positions in the external group.
 
-The hierarchical protocol numbers messages anew on their way, and a message may come by two super
-peers when its sender went from one to the other. So each carries its sender's lane and numbers in
-front of its payload, and who hands it to an application, or into a group, looks there.
+The hierarchical protocol renumbers messages on their way. A message may arrive through two super
+peers if its sender moved. So its payload begins with sender id and numbers, which receivers use.
 
-A message also has a *place* in the mesh: the lane of the external peer or super peer that brought
-it there, and its number in that lane. Sets of places are compared when a peer changes its super
-peer: has the new one all that the peer had?
+A message also has a *position* in the external group: the sender id of the member that brought it
+there, and its number in that log. When a peer moves, its set of positions is compared with that of
+the new super peer.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from antecede.live import wire
 from antecede.live.events import is_lane
 
 VOID = b""
-"""Payload of a second copy: the order needs it, nobody else does."""
+"""Payload of a second copy, which only the order needs."""
 MAX_LANES = 1 << 16
 
 
 class Origin(NamedTuple):
-    """Who said a batch: a lane, the number of the first message in it, and how many there are."""
+    """Identity of a batch: sender id, number of the first message, number of messages."""
 
     lane: str
     first: int
@@ -39,46 +38,46 @@ class Origin(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a message stands in the mesh."""
+    """Position of a message in the external group."""
 
     lane: str
     number: int
     notes: int = 0
-    """So many entries of the lane right before it carry no message."""
+    """Entries without message directly before it."""
 
 
 def pack(lane: str, batch: bytes) -> bytes:
-    """Return the payload of a batch that a lane said."""
+    """Return the payload of a sender's batch."""
     return block(lane.encode()) + batch
 
 
 def unpack(payload: bytes) -> tuple[Origin, bytes]:
-    """Return whose a payload is, and its batch. Raises DecodeError, also for a void one."""
+    """Return identity and batch of a payload. Raises DecodeError, also for an empty one."""
     reader = Reader(payload)
     try:
         lane = reader.block().decode()
     except UnicodeDecodeError as error:
-        raise DecodeError("whose a message is, is not UTF-8") from error
+        raise DecodeError("sender id of a message is not UTF-8") from error
     if not is_lane(lane):
-        raise DecodeError(f"{lane!r:.60} is no lane that could say something")
+        raise DecodeError(f"invalid sender id {lane!r:.60}")
     start = reader.offset
     first, count = reader.varint(), reader.varint()
     if first < 1 or count < 1 or count > len(payload):
-        raise DecodeError(f"{count} messages from number {first} on")
+        raise DecodeError(f"invalid range of {count} messages from number {first}")
     return Origin(lane, first, count), payload[start:]
 
 
 class FirstCopies:
-    """Tells the first copy of what somebody said from those that come after it."""
+    """Filter for the first copies of messages."""
 
     def __init__(self, newest: dict[str, int] | None = None) -> None:
         self.newest = dict(newest or {})
-        """Lane of whoever says something -> number of its newest message that came."""
+        """Sender id -> number of its newest message."""
         self.seconds = 0
-        """Second copies that came."""
+        """Number of second copies."""
 
     def take(self, payload: bytes) -> tuple[Origin | None, bytes]:
-        """Return whose a payload is, and its batch; None: it is void, or a second copy."""
+        """Return identity and batch of a payload. None: empty, or a second copy."""
         if not payload:
             return None, b""
         who, batch = unpack(payload)
@@ -90,16 +89,18 @@ class FirstCopies:
 
 
 class Places:
-    """A set of places: for each lane a window, everything up to its base and some beyond."""
+    """Set of positions: for each sender a window, all up to its base and some beyond."""
 
     def __init__(self, windows: dict[str, tuple[int, int]] | None = None) -> None:
         self.windows = dict(windows or {})
 
     def add(self, place: Place) -> None:
-        """Add a place, and the notes before it. Raises SequenceError for one that is far off."""
+        """Add a position and the entries before it. Raises SequenceError for one too far ahead."""
         base, bits = self.windows.get(place.lane, (0, 0))
         if place.number - base > MAX_SPAN or place.notes > MAX_SPAN:
-            raise SequenceError(f"place {place.number} in {place.lane}, far above {base}")
+            raise SequenceError(
+                f"position {place.number} of {place.lane} is too far ahead of {base}"
+            )
         if place.number == base + 1 and not bits:
             self.windows[place.lane] = place.number, 0
             return
@@ -113,11 +114,11 @@ class Places:
         return place[1] <= base or bool(bits >> (place[1] - base - 1) & 1)
 
     def lacks(self, other: Places) -> Iterator[tuple[str, int]]:
-        """Yield for each lane of which `other` has more, the highest place that is not here."""
+        """Yield the highest missing position of each sender of which `other` has more."""
         for lane, (base, bits) in other.windows.items():
             own_base, own = self.windows.get(lane, (0, 0))
             shift = base - own_base
-            if shift > MAX_SPAN:  # memory does not follow what somebody else wrote
+            if shift > MAX_SPAN:  # limits memory for remote input
                 yield lane, base + bits.bit_length()
                 continue
             more = ((1 << max(0, shift)) - 1) | (bits << shift if shift >= 0 else bits >> -shift)
@@ -125,7 +126,7 @@ class Places:
                 yield lane, own_base + missing.bit_length()
 
     def copy(self) -> Places:
-        """Return another set of the same places."""
+        """Return a copy of the set."""
         return Places(self.windows)
 
     def pack(self) -> bytes:
@@ -140,15 +141,15 @@ class Places:
 
     @classmethod
     def read(cls, reader: Reader) -> Places:
-        """Read what `pack` wrote. Raises DecodeError."""
+        """Read the set of `pack`. Raises DecodeError."""
         count = reader.varint()
         if count > MAX_LANES:
-            raise DecodeError(f"places in {count} lanes; {MAX_LANES} are the most")
+            raise DecodeError(f"positions of {count} senders; the limit is {MAX_LANES}")
         windows = {}
         for _ in range(count):
             lane, base = wire.lane(reader), reader.varint()
             bits = int.from_bytes(reader.block(), "little")
             if bits & 1 or bits.bit_length() > MAX_SPAN:
-                raise DecodeError("places that are not written as they should be")
+                raise DecodeError("invalid window of positions")
             windows[lane] = base, bits
         return cls(windows)

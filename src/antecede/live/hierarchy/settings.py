@@ -1,4 +1,4 @@
-"""What a group behind super peers is made with, and the role of one peer in it."""
+"""Settings of hierarchical groups, with the role of a peer."""
 
 from __future__ import annotations
 
@@ -18,38 +18,42 @@ HIERARCHICAL: Final = "hierarchical"
 
 @dataclass(frozen=True)
 class HierarchySettings(Settings):
-    """As `Settings`, for order "hierarchical". Times are nanoseconds.
+    """Settings for order "hierarchical". Times are nanoseconds.
 
     Raises LocalError also for an unknown role, for options, and for partition="majority".
     """
 
     order: str = HIERARCHICAL
     role: str = EXTERNAL
-    """This peer's: "internal", "super" or "external"."""
+    """Role of this peer: "internal", "super" or "external"."""
     ack_delay_ns: int = 0
-    """0: by the role. Short in the mesh, since what is said in a group waits in its super peer
-    until another member of the mesh is known to have it; long inside, where it frees memory."""
+    """0: by the role. Short in the external group, since messages wait in a super peer until
+    another external member has them. Long in internal groups, where it frees memory."""
     failover_timeout_ns: int = 60 * NS
-    """So long what peers inside lack is kept after their super peer is gone, so that another can
-    give it to them."""
+    """Time for which the messages that a departed super peer's internal peers lack are kept for
+    failover."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Raise LocalError for invalid values."""
         if self.role not in ROLES:
-            raise LocalError(f"role= is one of {ROLES}, not {shown(self.role)}")
+            raise LocalError(f"unknown role={shown(self.role)}; choose from {ROLES}")
         if not self.ack_delay_ns:
             usual = NS // 2 if self.role == INTERNAL else NS // 500
             object.__setattr__(self, "ack_delay_ns", usual)
         if self.options:
-            raise LocalError('order "hierarchical" has no options over live links')
+            raise LocalError(
+                'options= is not supported by order "hierarchical" in live groups; leave it out'
+            )
         if self.partition != MERGE:
-            raise LocalError('with order "hierarchical" both parts of a cut mesh go on (merge)')
+            raise LocalError(
+                f'partition={shown(self.partition)} is not supported by order "hierarchical"; use "merge"'
+            )
         if self.history:
-            raise LocalError("history= is not kept behind super peers: leave it out")
+            raise LocalError('history= is not supported by order "hierarchical"; leave it out')
         super().__post_init__()
 
     def group(self, lane: str, invitation: bytes = b"") -> Group:
-        """Return the mesh's group as `Ordering` speaks with it."""
+        """Return the external group with the interface of a group."""
         role = SUPER if self.role == SUPER else EXTERNAL
         made: Any = MeshGroup(lane, role, invitation)
         return cast(Group, made)

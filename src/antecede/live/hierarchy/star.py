@@ -1,13 +1,13 @@
-"""Frames between a super peer and the peers inside, beside those of every link.
+"""Frames between a super peer and its internal peers, beside those of every connection.
 
-HELLO    who wants to be inside; who its super peer was, and what it has of the mesh
-WAIT     the super peer's lane: the peer is known, and may have to wait for what it has itself
-WELCOME  its number, where the group is, and where its messages begin
-UP       what it sends: block(control information), payload
-DOWN     what the super peer numbered: its place in the mesh, block(control information), payload
-HAD      so many of those have come
-SUPERS   where else it may go
-LEAVE    it leaves
+HELLO       internal peer that joins; its former super peer; its external positions
+WAIT        sender id of the super peer; the peer waits for messages that it has itself
+JOIN_REPLY  its number, the group's frontier, and the start of its messages
+UP          its message: block(control information), payload
+DOWN        numbered message: position, block(control information), payload
+HAD         number of those received
+SUPERS      addresses of other super peers
+LEAVE       leave of the peer
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ from antecede.live.hierarchy.origin import Place, Places
 
 VERSION: Final = 2
 HELLO, WAIT, WELCOME, UP, DOWN, HAD, SUPERS, LEAVE = range(32, 40)
-OUT: Final = "put out by its super peer"
-"""How the last word to a peer inside begins for whom there is no way back in that life."""
-ANEW: Final = "join anew"
-"""How the word begins that this super peer cannot go on with that life."""
+OUT: Final = "evicted by its super peer"
+"""Prefix of the BYE to an evicted internal peer."""
+ANEW: Final = "join again"
+"""Prefix of the BYE to a peer that this super peer cannot resume."""
 MAX_SUPERS: Final = 1000
 
 
 class InternalHello(NamedTuple):
-    """What a peer says that wants to be inside."""
+    """HELLO of an internal peer."""
 
     room: bytes
     options: bytes
-    """What all give alike beside the room, as `antecede.live.differing` tells it."""
+    """Shared settings (`antecede.live.differing`)."""
     group: bytes
-    """Of the mesh it was in; empty: it comes for the first time."""
+    """Tag of its group. Empty: it joins for the first time."""
     lane: str
     owner: bytes
     before: str
-    """Lane of the super peer it had; empty: none."""
+    """Sender id of its former super peer. Empty: none."""
     address: int
-    """Number that one gave it."""
+    """Number from that super peer."""
     had: int
-    """How many messages it had of that one."""
+    """Messages received from that super peer."""
     times: int
-    """How often it has said hello, with this time."""
+    """Number of its HELLOs, this one included."""
     places: Places
-    """What it has of the mesh."""
+    """Its positions in the external group."""
 
 
 class InternalJoinReply(NamedTuple):
-    """What a peer inside begins from."""
+    """State for an internal peer."""
 
     group: bytes
     lane: str
-    """The super peer's."""
+    """Sender id of the super peer."""
     address: int
     resumed: bool
-    """Whether it goes on where it was: then `taken` counts, and nothing below does."""
+    """True if it resumes: then only `taken` of the fields below counts."""
     taken: int
-    """So many of its messages were taken."""
+    """Number of its messages that were accepted."""
     number: int
     heads: tuple[int, int]
-    """Where the group is by now: the protocol's frontier."""
+    """Frontier of the protocol."""
     start: int
-    """Its first message is the next after so many."""
+    """Number before its first message."""
     until: int
-    """Up to here they are from before that frontier: they come in order by themselves."""
+    """Messages up to here are from before that frontier, in order."""
     places: Places
-    """What counts as had: all up to `start`; for who had another super peer, what else does."""
+    """Positions that it has: all up to `start`, and more if it moved."""
 
 
 def pack_hello(hello: InternalHello) -> bytes:
-    """Return the first frame of a link to a super peer."""
+    """Return the first frame of a connection to a super peer."""
     texts = (
         *(hello.room, hello.options, hello.group),
         *(hello.lane.encode(), hello.owner, hello.before.encode()),
@@ -85,11 +85,13 @@ def pack_hello(hello: InternalHello) -> bytes:
 
 
 def unpack_hello(body: bytes) -> InternalHello:
-    """Return what a peer says that wants to be inside. Raises DecodeError, MismatchError."""
+    """Return the HELLO of an internal peer. Raises DecodeError, MismatchError."""
     reader = Reader(body)
     version = reader.varint()
     if version != VERSION:
-        raise MismatchError("kind", f"a peer inside speaks version {version}; this is {VERSION}")
+        raise MismatchError(
+            "kind", f"protocol version {version} of an internal peer differs from {VERSION}"
+        )
     room, options, group = reader.block(), reader.block(), reader.block()
     lane, owner, before = wire.lane(reader), reader.block(), wire.text(reader)
     numbers = reader.varint(), reader.varint(), reader.varint()
@@ -99,7 +101,7 @@ def unpack_hello(body: bytes) -> InternalHello:
 
 
 def pack_join_reply(welcome: InternalJoinReply) -> bytes:
-    """Return the frame that lets a peer inside."""
+    """Return the frame that admits an internal peer."""
     base, bits = welcome.heads
     numbers = (
         *(welcome.address, welcome.resumed, welcome.taken),
@@ -116,7 +118,7 @@ def pack_join_reply(welcome: InternalJoinReply) -> bytes:
 
 
 def unpack_join_reply(body: bytes) -> InternalJoinReply:
-    """Return what `pack_welcome` wrote. Raises DecodeError."""
+    """Return a join reply. Raises DecodeError."""
     reader = Reader(body)
     group, lane = reader.block(), wire.lane(reader)
     address, resumed, taken = reader.varint(), bool(reader.varint()), reader.varint()
@@ -124,53 +126,53 @@ def unpack_join_reply(body: bytes) -> InternalJoinReply:
     heads, places = windows.decode(reader.block()), Places.read(reader)
     reader.finish()
     if len(group) != wire.TAG or not address or start > until:
-        raise DecodeError("a welcome to no group")
+        raise DecodeError("join reply without a group")
     return InternalJoinReply(
         *(group, lane, address, resumed, taken, number, heads, start, until, places),
     )
 
 
 def pack_down(place: int, number: int, notes: int, control: bytes, payload: bytes) -> bytes:
-    """Return the frame of a message for the group; `place`: of its lane in the mesh."""
+    """Return the frame of a numbered message; `place`: index of its external sender."""
     more = varint(notes) if notes else b""
     head = varint(place << 1 | bool(notes)), more, varint(number), block(control)
     return wire.pack_frame(DOWN, *head, payload)
 
 
 def unpack_down(body: bytes, names: list[str]) -> tuple[Place, bytes, bytes]:
-    """Return place, control information, payload. Raises DecodeError."""
+    """Return position, control information, payload. Raises DecodeError."""
     reader = Reader(body)
     head = reader.varint()
     notes = reader.varint() if head & 1 else 0
     number = reader.varint()
     if number < 1 or notes >= number:
-        raise DecodeError(f"a message at place {number}, {notes} notes before it")
+        raise DecodeError(f"invalid position {number} with {notes} entries before it")
     place = Place(wire.lookup_sender_id(head >> 1, names), number, notes)
     return place, reader.block(), reader.rest()
 
 
 def pack_up(control: bytes, payload: bytes) -> bytes:
-    """Return the frame of what a peer inside sends."""
+    """Return the frame of an internal peer's message."""
     return wire.pack_frame(UP, block(control), payload)
 
 
 def pack_supers(supers: Iterable[tuple[str, str]]) -> bytes:
-    """Return the frame that names super peers: (lane, address)."""
+    """Return the frame of super peers: (sender id, address)."""
     rows = [block(lane.encode()) + block(address.encode()) for lane, address in supers]
     return wire.pack_frame(SUPERS, varint(len(rows)), *rows)
 
 
 def unpack_supers(body: bytes) -> dict[str, str]:
-    """Return what `pack_supers` wrote. Raises DecodeError."""
+    """Return the super peers of a frame. Raises DecodeError."""
     reader = Reader(body)
     count = reader.varint()
     if count > MAX_SUPERS:
-        raise DecodeError(f"{count} super peers; {MAX_SUPERS} are the most")
+        raise DecodeError(f"{count} super peers; the limit is {MAX_SUPERS}")
     return {wire.lane(reader): wire.text(reader) for _ in range(count)}
 
 
 def kind_of(data: bytes) -> int | None:
-    """Return the kind of the first frame of a link; None: that has not come yet."""
+    """Return the kind of the first frame of a connection. None: incomplete."""
     for at, byte in enumerate(data[:5]):
         if byte < 0x80:
             return data[at + 1] if len(data) > at + 1 else None

@@ -1,6 +1,6 @@
-"""A super peer as a node: a member of the mesh, and the middle of a star.
+"""Node of a super peer: member of the external group and center of an internal group.
 
-It takes calls of both kinds at one address: what a caller says first tells which it is.
+External and internal peers dial the same address. Their first frame tells which they are.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from antecede.live.ordering import Ordering
 
 
 class StarLink(Link):
-    """A link to a peer inside."""
+    """Connection to an internal peer."""
 
 
 class SuperNode(MeshNode):
-    """Mesh and star in one. Arguments as of `Node`."""
+    """Node of both groups. Arguments of `Node`."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.hub = Hub(self)
         self._callers: dict[int, bytes] = {}
-        """Link of a caller that has not said what it is -> what has come of that."""
+        """Incoming connection without a first frame yet -> its bytes so far."""
         self._begun: Ordering | None = None
         self._now = 0
 
     def leave(self) -> None:
-        """Send those inside elsewhere, and leave the mesh."""
+        """Close the connections of internal peers, and leave the external group."""
         for known in self.hub.inside.values():
             if known.link is not None:
-                self.end(known.link, "the super peer leaves")
+                self.end(known.link, "super peer leaves")
         super().leave()
 
     def others(self) -> list[str]:
-        """Return the lanes of the others in the mesh, and of who is inside."""
+        """Return the sender ids of the other external members and the internal peers."""
         return [*super().others(), *self.hub.inside]
 
     def evict(self, lane: str, why: str) -> None:
-        """Say that somebody of the mesh is out; or take nothing more from who is inside."""
+        """Evict an external member or an internal peer."""
         if lane in self.hub.inside:
             self.hub.put_out(lane, why)
         else:
@@ -52,7 +52,7 @@ class SuperNode(MeshNode):
     # -- links -------------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
-        """A connection stands. Who called says first what it is."""
+        """Handle a new connection. The first frame of an incoming one tells its kind."""
         if dialed:
             super().link_up(number, name, now, dialed=True)
         else:
@@ -60,7 +60,7 @@ class SuperNode(MeshNode):
             self._callers[number] = b""
 
     def link_down(self, number: int, now: int) -> None:
-        """A connection is gone."""
+        """Handle the end of a connection."""
         self._callers.pop(number, None)
         link = self.links.get(number)
         if link is not None:
@@ -68,7 +68,7 @@ class SuperNode(MeshNode):
         super().link_down(number, now)
 
     def receive(self, number: int, data: bytes, now: int) -> None:
-        """Take in bytes."""
+        """Handle received bytes."""
         self._now = now
         if number in self._callers:
             data = self._callers[number] = self._callers[number] + data
@@ -106,9 +106,9 @@ class SuperNode(MeshNode):
             self.hub.hello(link, star.unpack_hello(body), now)
         elif kind == wire.BYE:
             words = self.rejections.read_bye(link, body.decode(errors="replace"))
-            link.said_bye, link.closing = True, words or "it ends"
+            link.said_bye, link.closing = True, words or "closed by the other end"
         elif not link.lane:
-            raise MismatchError("kind", f"a frame of kind {kind} before a greeting")
+            raise MismatchError("kind", f"frame of kind {kind} before HELLO")
         elif kind == wire.PING:
             link.control.append(wire.pack_frame(wire.PONG, body))
         elif kind != wire.PONG:
@@ -117,7 +117,7 @@ class SuperNode(MeshNode):
     # -- turns -------------------------------------------------------------------------------------
 
     def _enter(self) -> bool:
-        """Begin with the star once there is a mesh; returns whether there is one."""
+        """Start the internal group once there is an external group; return whether there is one."""
         if self.ordering is None or self.out:
             return False
         if self._begun is not self.ordering:
@@ -126,14 +126,14 @@ class SuperNode(MeshNode):
         return True
 
     def turn(self) -> None:
-        """End a turn."""
+        """End a step."""
         super().turn()
         if self._enter():
             self.hub.turn(self._now)
             self.mesh_ordering.drain()
 
     def tick(self, now: int) -> None:
-        """Let time pass."""
+        """Run the timers."""
         self._now = now
         super().tick(now)
         if self._enter():
@@ -141,13 +141,13 @@ class SuperNode(MeshNode):
             self.turn()
 
     def writable(self) -> list[int]:
-        """Return the links for which `pull` may have something, or that are to be closed."""
+        """Return the connections with bytes to write, or to close."""
         found = super().writable()
         waiting = self.hub.writable()
         return [*found, *(waiting - set(found))] if waiting else found
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
-        """Return what is to be written on a link now."""
+        """Return the bytes to write on a connection now."""
         if number in self._callers and not self.links[number].closing:
             return []
         link = self.links[number]
