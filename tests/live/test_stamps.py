@@ -20,7 +20,7 @@ from antecede.core.propagation import Past, read
 from antecede.errors import LimitError, LocalError
 from antecede.live.events import Id, Message, is_name
 from antecede.live.peer import Peer
-from antecede.live.stamps import token
+from antecede.live.stamps import encode_id
 from examples.live import into_kafka
 from pipeline.transport import FileTopics, Record, Transport, make_topics, open_transport
 from tests.live.loops import run
@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_every_id_that_fits_is_an_id_of_a_stamp(name: str, number: int) -> None:
     lane = f"{name}~0a1b2c3d"
     try:
-        found = token(lane, number)
+        found = encode_id(lane, number)
     except LimitError:
         assert len(name.encode()) > 40
         return
@@ -50,7 +50,7 @@ def test_every_id_that_fits_is_an_id_of_a_stamp(name: str, number: int) -> None:
 @given(st.lists(st.text(min_size=1, max_size=8).filter(is_name), min_size=2, max_size=2))
 def test_two_names_are_never_called_alike(names: list[str]) -> None:
     first, second = names
-    assert (token(f"{first}~00000000", 1) == token(f"{second}~00000000", 1)) == (first == second)
+    assert (encode_id(f"{first}~00000000", 1) == encode_id(f"{second}~00000000", 1)) == (first == second)
 
 
 def test_what_does_not_fit_is_said() -> None:

@@ -69,7 +69,7 @@ class TopicFilter:
         self.runs_sent = 0
         """Batches sent as part of a skip marker."""
 
-    # -- who subscribes to what --------------------------------------------------------------------
+    # -- subscriptions -----------------------------------------------------------------------------
 
     def tell(self, link: Link) -> None:
         """Announce the own subscription on a connection."""
@@ -91,7 +91,7 @@ class TopicFilter:
             if not link.closing:
                 self.tell(link)
 
-    # -- what goes out -----------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def pull(
         self,
@@ -161,7 +161,7 @@ class TopicFilter:
     def _run_frame(self, name: str, run: SignedBatch) -> bytes:
         return wire.pack_frame(RUN, varint(self._node.place(name)) + block(run.seal), run.wire)
 
-    # -- what comes --------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def frame(self, link: Link, kind: int, body: bytes) -> None:
         """Handle a frame of one of `KINDS`. Raises a RemoteError."""
@@ -235,7 +235,7 @@ class TopicFilter:
             link.reader.skips.discard(name)
         return False
 
-    # -- what nobody has ---------------------------------------------------------------------------
+    # -- lost batches ------------------------------------------------------------------------------
 
     def settle(self, behind: dict[str, tuple[int, int]], now: int) -> None:
         """Request skip markers for batches that no connected member has in full.

@@ -30,7 +30,7 @@ def same(settings: Settings, options: bytes) -> bool:
 
 
 def words(settings: Settings, options: bytes, there: str, here: str) -> str:
-    """Return the differences as text. `there`, `here`: names of the other member and of this one."""
+    """Return the differences as text. `there`, `here`: names of the two members."""
     ours = _told(settings)
     text = options[TAG:MOST_BYTES].decode(errors="replace")
     theirs = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)

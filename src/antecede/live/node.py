@@ -151,7 +151,7 @@ class Node:
         """
         return self.timers.clock_monitor
 
-    # -- beginning and end -------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------------
 
     def found(self, tag: bytes) -> None:
         """Start a group of one; `tag`: eight random bytes."""
@@ -277,7 +277,7 @@ class Node:
             self._open.extend(fresh)
         return events
 
-    # -- links -------------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
         """Handle a new connection; `name`: name in the certificate."""
@@ -383,7 +383,7 @@ class Node:
         """Return the connections to close once the bytes of `pull` are written."""
         return [number for number, link in self.links.items() if link.closing]
 
-    # -- what comes --------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def _frame(self, link: Link, kind: int, body: bytes, now: int) -> None:
         if kind == wire.BATCH:
@@ -633,7 +633,7 @@ class Node:
             link.owners.add(name)
             link.control.append(wire.pack_frame(wire.SIGNER, block(name.encode()), owner))
 
-    # -- the end of a turn -------------------------------------------------------------------------
+    # -- end of a step -----------------------------------------------------------------------------
 
     def turn(self) -> None:
         """End a step: make a batch of the sent messages."""
@@ -768,7 +768,7 @@ class Node:
                 self.say_subscription()
         self.timers.call_all(now)
 
-    # -- what goes out -----------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def place(self, lane: str) -> int:
         """Return the index of a sender id on the connections."""

@@ -164,7 +164,7 @@ class Ordering:
         self._tried: tuple[int, ...] = ()
         """State at the last vain attempt for the stalled senders."""
 
-    # -- what is said here -------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
         """Send a message of the application; return its id.
@@ -309,7 +309,7 @@ class Ordering:
         for change in batch.changes:
             self._changed(self.me, change)
 
-    # -- what others said --------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def take(self, name: str, number: int, batch: SignedBatch) -> bool:
         """Accept the next batch of another sender. False: it is known.
@@ -549,7 +549,7 @@ class Ordering:
             self.clock.topics = {key: one for key, one in self.clock.topics.items() if key in held}
         self.delivered.append(View(tuple(sorted(self.members)), change))
 
-    # -- who is in ---------------------------------------------------------------------------------
+    # -- membership --------------------------------------------------------------------------------
 
     def _changed(self, by: str, change: Change) -> None:
         """Apply a change of the group. Changes commute: departed members never return."""
@@ -659,7 +659,7 @@ class Ordering:
             done = self.done()
             self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
-    # -- what died with its sender -----------------------------------------------------------------
+    # -- lost causes -------------------------------------------------------------------------------
 
     def hopeless(self) -> orphans.Ends:
         """Return the ends of departed senders' logs, and the senders with missing batches.
@@ -703,7 +703,7 @@ class Ordering:
         self.given_up += lost
         self.delivered.append(MessagesAbandoned(lane, lost, lacking))
 
-    # -- the way through a store -------------------------------------------------------------------
+    # -- store -------------------------------------------------------------------------------------
 
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
         """Return the state without batches, with the unacknowledged messages."""

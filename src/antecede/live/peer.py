@@ -104,7 +104,7 @@ class Peer:
       None: this member only dials.
     - `address`: address for other members, if not `listen`. For "0.0.0.0" and "[::]" the default
       is the address of the outgoing interface (`Peer.address`).
-    - `tls`: certificate and authority. None needs `insecure=True`: no authentication, no encryption.
+    - `tls`: certificate and authority. None needs `insecure=True`: no security.
     - `store`: file that survives crashes. None: undelivered messages are lost at the end, and a
       restart begins a new incarnation.
     - `acknowledge`: "next" finishes a message when the application asks for the next one,
@@ -222,7 +222,7 @@ class Peer:
         self._waking = Notifier()
         self._ended = False
 
-    # -- beginning and end -------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Peer:
         """Open the store, listen, and continue in the group of the store.
@@ -503,11 +503,11 @@ class Peer:
             await self._until(lambda: not self.node.timers.unheard(), LINKS_S)
 
     def _before(self, addresses: Sequence[str]) -> Sequence[str]:
-        """Return the addresses before the own one. Raises LocalError if the own one is not listed."""
+        """Return the addresses before the own one. Raises LocalError if that is not listed."""
         if self.address not in addresses:
             raise LocalError(
-                f"or_bootstrap=True: the address of {self.name}, {self.address or 'none'}, is not in "
-                f"{', '.join(addresses)}; give all members the list of all addresses"
+                f"or_bootstrap=True: the address {self.address or 'none'} of {self.name} is not "
+                f"in {', '.join(addresses)}; give all members the list of all addresses"
             )
         return addresses[: addresses.index(self.address)]
 
@@ -924,7 +924,7 @@ class Peer:
     # -- waiting -----------------------------------------------------------------------------------
 
     async def _until(self, true: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait until a condition is true or the time is over. Raises StoreError if the store fails."""
+        """Wait for a condition or the time limit. Raises StoreError if the store fails."""
         return await self._waking.until(true, timeout_s, self._check_whole)
 
     def _check_whole(self) -> None:

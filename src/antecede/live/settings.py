@@ -126,8 +126,9 @@ class Settings:
         needed = self.max_message_bytes + FULL + BESIDE
         if isinstance(most, int) and most < needed:
             raise LocalError(
-                f"max_message_bytes={self.max_message_bytes}: batches have up to {needed} bytes, more "
-                f"than max_packet={most} of the order; lower max_message_bytes=, or raise max_packet="
+                f"max_message_bytes={self.max_message_bytes}: batches have up to {needed} "
+                f"bytes, more than max_packet={most} of the order; lower max_message_bytes=, or "
+                "raise max_packet="
             )
 
     def _tried(self) -> Group:
@@ -137,8 +138,8 @@ class Settings:
         except LocalError as error:
             if str(error).endswith("give members="):
                 raise LocalError(
-                    f"order {self.order!r} is not supported by live groups: it needs a fixed list of "
-                    "members, and members of a live group join and leave"
+                    f"order {self.order!r} is not supported by live groups: it needs a fixed list "
+                    "of members, and members of a live group join and leave"
                 ) from error
             if "give bounds=" in str(error):
                 raise LocalError(

@@ -284,7 +284,7 @@ def _held(node: Node, now: int) -> Iterator[HeldStatus]:
         yield HeldStatus(str(name), name.sender, shown, since.of(name, now) / NS)
 
 
-# -- forms -----------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------------------
 
 
 def status_to_json(status: Status) -> dict[str, Any]:
@@ -330,7 +330,8 @@ def format_status(status: Status) -> str:
     ]
     if status.relayed or status.abandoned:
         lines.append(
-            f"  {counted(status.relayed, 'batch', 'batches')} relayed, {status.abandoned:,} abandoned"
+            f"  {counted(status.relayed, 'batch', 'batches')} relayed, "
+            f"{status.abandoned:,} abandoned"
         )
     if status.super_peer is not None:
         lines += _star_lines(status.super_peer)

@@ -123,7 +123,7 @@ class Store:
         """Close the file."""
         self._db.close()
 
-    # -- small things ------------------------------------------------------------------------------
+    # -- single values -----------------------------------------------------------------------------
 
     def get(self, key: str) -> bytes | None:
         """Return a value of the table meta."""

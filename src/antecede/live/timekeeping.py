@@ -62,10 +62,14 @@ class BoundViolation(NamedTuple):
     """Violated bound of the order, which is then not guaranteed."""
 
     kind: str
-    """late, early: a delay or clock violates property (2) of Tsuneizumi et al. accuracy: a clock is
-    less accurate than promised. unknown_accuracy: its system reports none. set_back, set_ahead: the
-    own clock jumped. not_followed: it jumped ahead, other clocks did not, and the order ignores it.
-    stamped_ahead: own messages are so far ahead of other clocks that members do not accept them."""
+    """Kind of the violation.
+
+    - late, early: a delay or clock violates property (2) of the source.
+    - accuracy: a clock is less accurate than promised; unknown_accuracy: its system reports none.
+    - set_back, set_ahead: the own clock jumped.
+    - not_followed: it jumped ahead, other clocks did not, and the order ignores it.
+    - stamped_ahead: own messages are so far ahead of other clocks that members hold them.
+    """
     member: str
     """Member whose batch or clock it was."""
     by_s: float
@@ -145,7 +149,7 @@ class ClockMonitor:
         self._off: set[str] = set()
         """Members with inaccurate or unknown clocks, reported at the beginning of that."""
 
-    # -- one's own clock ---------------------------------------------------------------------------
+    # -- own clock ---------------------------------------------------------------------------------
 
     def shows(self, wall_ns: int, now: int, *, alone: bool = True) -> int:
         """Take the time of the system clock at `now`, ns of a monotonic clock.
@@ -177,7 +181,7 @@ class ClockMonitor:
             self._alarm(NOT_FOLLOWED, self.name, by_ns, None)
 
     def stamped_ahead_ns(self) -> int:
-        """Return the lead of own messages over most other clocks, if members reject them; else 0."""
+        """Return the lead of own messages over other clocks if members reject them; else 0."""
         by_ns = self.check.ahead_of_others(self.reading or 0, self._now)
         if by_ns and not self._stamped_ahead:
             self._alarm(STAMPED_AHEAD, self.name, by_ns, None)
@@ -216,7 +220,7 @@ class ClockMonitor:
         """Accuracy of the own clock in own batches."""
         return None if self.error_ns is None else self.error_ns + self.ahead_ns
 
-    # -- what comes --------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def received(self, lane: str, number: int, head: Head, *, direct: bool) -> None:
         """Check a received batch; `direct`: from its sender."""
@@ -255,7 +259,7 @@ class ClockMonitor:
         """Members whose clocks are inaccurate or of unknown accuracy."""
         return tuple(sorted(self._off))
 
-    # -- alarms ------------------------------------------------------------------------------------
+    # -- bound violations --------------------------------------------------------------------------
 
     def _alarm(self, kind: str, member: str, by_ns: int, batch: Id | None) -> None:
         self.counts[kind] += 1
@@ -277,7 +281,7 @@ class ClockMonitor:
                 self.last = str(one)
                 yield one
 
-    # -- through a store ---------------------------------------------------------------------------
+    # -- store -------------------------------------------------------------------------------------
 
     def measured(self) -> bytes:
         """Return the delays as bytes."""

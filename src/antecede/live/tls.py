@@ -140,6 +140,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise InputError(
-            f"cannot be read: {error.strerror or error}; `antecede certs` creates test certificates",
+            f"cannot be read: {error.strerror or error}; create test certificates with "
+            "`antecede certs`",
             path=str(path),
         ) from error

@@ -74,7 +74,7 @@ class Timers:
         """Sender -> (connection asked for its batches, time)."""
         self._laggards = SlowMembers()
 
-    # -- members who come and go -------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     def met(self, link: Link, now: int) -> None:
         """Handle a new connection to a member."""
@@ -223,7 +223,7 @@ class Timers:
             return []
         return [lane for lane in ordering.others() if lane not in self._node.greeted]
 
-    # -- what is missing ---------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def _look_for_missing(self, now: int) -> None:
         """Request batches that their sender does not send."""
@@ -274,8 +274,8 @@ class Timers:
             believed = all(given_up) and 2 * len(given_up) > len(node.greeted)
             if believed and now - since > max(GIVE_UP_NS, after or 0):
                 node.go_out(
-                    f"no member has batch {newest + 1} of {lane} any more: its holders have departed, "
-                    "or freed it while this member was away; join again"
+                    f"no member has batch {newest + 1} of {lane} any more: its holders have "
+                    "departed, or freed it while this member was away; join again"
                 )
                 return
 
@@ -382,7 +382,7 @@ class Timers:
             for lane in ordering.gone
         )
 
-    # -- what nobody needs -------------------------------------------------------------------------
+    # -- freeing -----------------------------------------------------------------------------------
 
     def _free_every_ns(self) -> int:
         ordering, settings = self._node.ordering, self._node.settings
@@ -457,7 +457,7 @@ class Timers:
             found[one] = Behind(lacks + said, has if lacks >= said else done.get(one, 0))
         return found
 
-    # -- who is gone -------------------------------------------------------------------------------
+    # -- departed members --------------------------------------------------------------------------
 
     def _end_gone(self, now: int) -> None:
         """Reject departed members.

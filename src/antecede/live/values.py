@@ -57,7 +57,7 @@ def check_timeout(value: object) -> None:
 
 
 def options_of(options: object) -> dict[str, Any]:
-    """Return the options of an order. Raises LocalError unless they are a mapping with text keys."""
+    """Return the options of an order. Raises LocalError for other types."""
     if options is None:
         return {}
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
@@ -73,8 +73,8 @@ def check_secure(name: str, tls: Any, insecure: object) -> None:
         raise LocalError(f"insecure={shown(insecure)} is invalid; expected True or False")
     if tls is None and not insecure:
         raise LocalError(
-            "a peer needs tls=Tls(certificate, authority); `antecede certs` creates both for tests. "
-            "insecure=True goes without"
+            "a peer needs tls=Tls(certificate, authority); `antecede certs` creates both "
+            "for tests. insecure=True goes without"
         )
     if tls is None:
         return

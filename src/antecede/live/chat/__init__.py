@@ -1,12 +1,12 @@
 """Chat room over a live group of order "reply": threads, held replies, members.
 
-`words`     sanitized text, and its width
-`room`      model: numbered messages, threads, held replies, members; no input, no output
-`waits`     missing parents of held replies, as text
-`drawing`   model as lines of text
-`commands`  input lines
-`session`   a `Peer` and a `Room`, with events for views
-`terminal`  view in a terminal; `web` and `page.html`: view in a browser
+- `words`: sanitized text, and its width
+- `room`: model: numbered messages, threads, held replies, members; no input, no output
+- `waits`: missing parents of held replies, as text
+- `drawing`: model as lines of text
+- `commands`: input lines
+- `session`: a `Peer` and a `Room`, with events for views
+- `terminal`: view in a terminal; `web` and `page.html`: view in a browser
 """
 
 from typing import TYPE_CHECKING

@@ -13,7 +13,7 @@ HELP: Final = {
     "/thread N": "draw the thread of message N",
     "/threads [K]": "draw the threads, the K newest (20)",
     "/held": "list held replies and their missing parents",
-    "/request": "request missing messages again, at once",
+    "/ask": "request missing messages again, at once",
     "/who": "list the members",
     "/evict NAME": "evict a member for good",
     "/leave": "leave the room for good, also with a store, and end",
@@ -21,7 +21,7 @@ HELP: Final = {
     "/say TEXT": "send a text that looks like a command; //TEXT sends /TEXT",
     "/help": "list the commands",
 }
-WITHOUT: Final = ("held", "request", "who", "leave", "quit", "help")
+WITHOUT: Final = ("held", "ask", "who", "leave", "quit", "help")
 """Commands without arguments."""
 THREADS: Final = "K is the number of threads, from 1"
 _ANSWER: Final = re.compile(r"\s*(\d{1,9}):\s+(.*)", re.DOTALL)

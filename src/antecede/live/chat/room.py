@@ -144,7 +144,7 @@ class Room:
         chosen = list(roots) if most is None else list(roots)[-most:]
         return [self._threads.tree(root) for root in chosen]
 
-    # -- what is held ------------------------------------------------------------------------------
+    # -- held replies ------------------------------------------------------------------------------
 
     def hold(self, held: Mapping[Id, tuple[Id, str]], now_s: float) -> bool:
         """Set the held replies: id -> (missing parent, its location; empty: held too).
@@ -166,7 +166,7 @@ class Room:
                 self._noticed.add(waiting.id)
                 yield waiting
 
-    # -- who is here -------------------------------------------------------------------------------
+    # -- members -----------------------------------------------------------------------------------
 
     def see(self, members: Iterable[str], connected: Iterable[str]) -> list[tuple[str, bool]]:
         """Set members and connected members; return (name, connected) of earlier members with

@@ -69,7 +69,7 @@ class Chat:
         for view in list(self._views):
             view(news)
 
-    # -- what happens ------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Add the history, or the messages from before a restart."""
@@ -140,7 +140,7 @@ class Chat:
             self.tell(Notice(f"{name_of(name)} {words}"))
         return room.members != before
 
-    # -- what is asked for -------------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------------------
 
     async def say(self, text: str, answers: int | None = None) -> Post:
         """Send a message, or a reply to the message with a number.
@@ -174,7 +174,8 @@ class Chat:
             return f"requested messages: {whom}"
         if not held:
             return "no reply is held, and no message is missing"
-        return f"{counted(held, 'reply', 'replies')} held; no connected member has the missing messages"
+        replies = counted(held, "reply", "replies")
+        return f"{replies} held; no connected member has the missing messages"
 
     def put_out(self, name: str) -> str:
         """Evict a member for good. Raises LocalError for an unknown name."""

@@ -104,7 +104,7 @@ class Terminal:
                 screen.show(f"  *   {line}" for line in drawing.all_held(room, time.monotonic()))
             case "who":
                 screen.show(f"  *   {line}" for line in drawing.who(room))
-            case "request":
+            case "ask":
                 screen.note(chat.ask())
             case "evict":
                 screen.note(chat.put_out(command.text))
@@ -115,7 +115,7 @@ class Terminal:
         return ""
 
 
-# -- where lines come from -------------------------------------------------------------------------
+# -- input -----------------------------------------------------------------------------------------
 
 
 async def piped_lines(descriptor: int) -> AsyncIterator[str]:

@@ -49,7 +49,7 @@ EVENTS: Final = "text/event-stream"
 
 
 def checked_place(place: str, *, for_others: bool) -> tuple[str, int]:
-    """Return host and port of the page. Raises LocalError for an address that other machines reach."""
+    """Return host and port of the page. Raises LocalError for a public one."""
     host, port = split_address(place)
     if not (for_others or _is_loopback(host)):
         raise LocalError(
@@ -96,7 +96,7 @@ class Page:
         """Stop listening."""
         self._server.close()
 
-    # -- what is asked -----------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     async def _answer(self, request: Request) -> Answer:
         check_host(request, [self._host])
@@ -145,7 +145,7 @@ class Page:
             return as_json({"error": str(error)}, HTTPStatus.UNPROCESSABLE_ENTITY)
         return as_json({"number": post.number})
 
-    # -- news --------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     async def _news(self) -> AsyncIterator[bytes]:
         """Yield the room, then events, as server-sent events."""

@@ -146,7 +146,7 @@ class TcpDriver:
         self.broken: AntecedeError | None = None
         """Error that stopped the driver. None: it runs."""
 
-    # -- beginning and end -------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> int:
         """Listen; return the port. Raises OSError."""
@@ -276,7 +276,7 @@ class TcpDriver:
         if waits and link is not None and link.dialed and not (link.lane or link.closing):
             self.node.refusal = NO_GREETING
 
-    # -- turns -------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def soon(self) -> None:
         """Schedule a step."""

@@ -86,7 +86,7 @@ class Hub:
         """Enter the external group. Earlier messages are not available."""
         self.log.begin(self._node.mesh_ordering.mesh.given)
 
-    # -- who comes ---------------------------------------------------------------------------------
+    # -- joins -------------------------------------------------------------------------------------
 
     def hello(self, link: Link, hello: star.InternalHello, now: int) -> None:
         """Handle the HELLO of an internal peer. Raises MismatchError."""
@@ -208,7 +208,7 @@ class Hub:
             )
         )
 
-    # -- who goes ----------------------------------------------------------------------------------
+    # -- leaves ------------------------------------------------------------------------------------
 
     def _detach(self, known: Inside) -> None:
         protocol = self._node.mesh_ordering.mesh.protocol
@@ -242,7 +242,7 @@ class Hub:
                     self._node.end(known.link, "moved to another super peer")
                 self._detach(known)
 
-    # -- what comes from inside --------------------------------------------------------------------
+    # -- upward ------------------------------------------------------------------------------------
 
     def frame(self, link: Link, kind: int, body: bytes) -> None:
         """Handle a frame of an internal peer. Raises a RemoteError."""
@@ -274,7 +274,7 @@ class Hub:
             self.up.notes += len(control)
         self._node.mesh_ordering.mesh.forward(message)
 
-    # -- what goes down ----------------------------------------------------------------------------
+    # -- downward ----------------------------------------------------------------------------------
 
     def turn(self, now: int) -> None:
         """End a step: log the numbered messages and release those that are durable."""

@@ -208,7 +208,7 @@ class InternalNode(Node):
     def _inner(self) -> InsideOrdering:
         return cast(InsideOrdering, self.active)
 
-    # -- beginning and end -------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------------
 
     def found(self, tag: bytes) -> None:
         """Raise LocalError: only super and external peers bootstrap a group."""
@@ -239,7 +239,7 @@ class InternalNode(Node):
             return {}
         return {self.lane: self.ordering.lanes.by_name[self.lane].oldest - 1}
 
-    # -- links -------------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
         """Handle a new connection: send HELLO."""
@@ -355,7 +355,7 @@ class InternalNode(Node):
                 link.control.append(frame)
 
     def _go_on(self) -> None:
-        """Send the messages that this super peer lacks, once this peer is at its group's frontier."""
+        """Send messages that this super peer lacks, once this peer is at its group's frontier."""
         ordering = self._inner
         link = self.greeted.get(self.super_lane)
         peer = ordering.inner.peer
@@ -408,7 +408,7 @@ class InternalNode(Node):
             self._upward.pop(number, None)
             ordering.safe(number)
 
-    # -- turns -------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def turn(self) -> None:
         """End a step: make a batch of the sent messages."""

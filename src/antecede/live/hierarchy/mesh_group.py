@@ -187,7 +187,7 @@ class MeshGroup:
         """Sender ids of all other super peers, departed ones included."""
         return [self.names.lane(address) for address in self.protocol.clock.vectors]
 
-    # -- what is said here -------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def send(self, batch: bytes, *, reply_to: Sequence[Any] = ()) -> Entry:
         """Return the entry of a batch: a note without messages, else an external peer's message.
@@ -239,7 +239,7 @@ class MeshGroup:
     def speak_as(self, entry: bytes) -> None:
         """Do nothing: entries have no incarnation."""
 
-    # -- what comes --------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def receive(
         self, entry: bytes, *, said_by: tuple[str, int], meet: Sequence[str] = ()
@@ -356,7 +356,7 @@ class MeshGroup:
         self.down.append(Down(message, place, who, first_copy))
         return message
 
-    # -- what waits --------------------------------------------------------------------------------
+    # -- held messages -----------------------------------------------------------------------------
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """Return the delivered numbers of each sender, as a group does."""
@@ -383,7 +383,7 @@ class MeshGroup:
         lane = self.names.lane(message[0])
         return lane, self.progress.entry_of(lane, message[1])
 
-    # -- who comes and goes ------------------------------------------------------------------------
+    # -- membership --------------------------------------------------------------------------------
 
     def invite(self, lane: str) -> bytes:
         """Return the state for a joining member. Raises LocalError for a known sender."""
@@ -436,10 +436,10 @@ class MeshGroup:
             self.protocol.leave(self.names.address(lane), min(late) - 1)
         return []
 
-    # -- the way through a store -------------------------------------------------------------------
+    # -- store -------------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return an external peer's state. Raises LocalError at a super peer, which has no store."""
+        """Return an external peer's state. Raises LocalError at a super peer."""
         if self.role == SUPER:
             raise LocalError("a super peer has no store")
         names, progress = self.names, self.progress

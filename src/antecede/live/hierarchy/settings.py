@@ -46,7 +46,8 @@ class HierarchySettings(Settings):
             )
         if self.partition != MERGE:
             raise LocalError(
-                f'partition={shown(self.partition)} is not supported by order "hierarchical"; use "merge"'
+                f"partition={shown(self.partition)} is not supported by order 'hierarchical'; "
+                'use "merge"'
             )
         if self.history:
             raise LocalError('history= is not supported by order "hierarchical"; leave it out')

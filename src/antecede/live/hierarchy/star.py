@@ -1,13 +1,13 @@
 """Frames between a super peer and its internal peers, beside those of every connection.
 
-HELLO       internal peer that joins; its former super peer; its external positions
-WAIT        sender id of the super peer; the peer waits for messages that it has itself
-JOIN_REPLY  its number, the group's frontier, and the start of its messages
-UP          its message: block(control information), payload
-DOWN        numbered message: position, block(control information), payload
-HAD         number of those received
-SUPERS      addresses of other super peers
-LEAVE       leave of the peer
+- `HELLO`: internal peer that joins; its former super peer; its external positions
+- `WAIT`: sender id of the super peer; the peer waits for messages that it has itself
+- `JOIN_REPLY`: its number, the group's frontier, and the start of its messages
+- `UP`: its message: block(control information), payload
+- `DOWN`: numbered message: position, block(control information), payload
+- `HAD`: number of those received
+- `SUPERS`: addresses of other super peers
+- `LEAVE`: leave of the peer
 """
 
 from __future__ import annotations

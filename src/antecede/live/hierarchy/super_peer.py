@@ -49,7 +49,7 @@ class SuperNode(MeshNode):
         else:
             super().evict(lane, why)
 
-    # -- links -------------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     def link_up(self, number: int, name: str, now: int, *, dialed: bool) -> None:
         """Handle a new connection. The first frame of an incoming one tells its kind."""
@@ -114,7 +114,7 @@ class SuperNode(MeshNode):
         elif kind != wire.PONG:
             self.hub.frame(link, kind, body)
 
-    # -- turns -------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def _enter(self) -> bool:
         """Start the internal group once there is an external group; return whether there is one."""
