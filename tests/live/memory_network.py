@@ -166,7 +166,7 @@ class MemoryNetwork:
         elif join:
             self.at(0, lambda: self._dial(name, join))
         else:
-            node.found(self.random.randbytes(8))
+            node.bootstrap(self.random.randbytes(8))
         self.at(self.random.randrange(TICK_NS), lambda: self._tick(name, node))
         self.turn(name)
         return node
@@ -345,8 +345,8 @@ class MemoryNetwork:
                     self._send(way, data)
         for number, lane, behind in node.loads():
             if host.store is not None:
-                node.loaded(number, lane, host.store.behind(lane, behind))
-        for number in node.closing():
+                node.handle_loaded(number, lane, host.store.behind(lane, behind))
+        for number in node.list_closing():
             self._end((name, number))
             node.link_down(number, self.now)
 
@@ -379,7 +379,7 @@ class MemoryNetwork:
             else:
                 host.events.append(event)
         if host.acknowledges:
-            node.acknowledged(node.taken)
+            node.finish(node.taken)
 
     def _write(self, host: Host, node: Node) -> None:
         """Give the store what is new; it is written a little later, one turn after the other."""
@@ -402,7 +402,7 @@ class MemoryNetwork:
             if host.node is node:
                 host.writing = False
                 store.write(rows, snapshot, done)
-                node.stored(frontier)
+                node.handle_stored(frontier)
                 self.turn(host.name)
 
         self.at(self.random.randint(1, 5) * MS, written)

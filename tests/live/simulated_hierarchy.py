@@ -198,11 +198,7 @@ class HierarchyRun(Run):
             stuck.append(f"{host.name} is in no group")
             return
         if isinstance(node, InternalNode):
-            if (
-                not node.greeted
-                or node.unacknowledged_members() != [node.super_lane]
-                or node._upward
-            ):
+            if not node.greeted or node.list_unacknowledged() != [node.super_lane] or node._upward:
                 stuck.append(f"{host.name} has no super peer, or something that is not safe")
             if node.ordering.lanes.bytes:
                 stuck.append(f"{host.name} keeps {node.ordering.lanes.bytes} bytes")

@@ -10,8 +10,8 @@ import pytest
 from antecede.errors import LocalError
 from antecede.live import Peer
 from antecede.live.drivers.addresses import (
-    joined_address,
-    reached_at,
+    find_reachable_host,
+    join_address,
     split_address,
     split_listening,
 )
@@ -27,7 +27,7 @@ from antecede.live.drivers.addresses import (
 )
 def test_an_address_is_split_and_joined(text: str, parts: tuple[str, int]) -> None:
     assert split_address(text) == parts
-    assert joined_address(*parts) == text
+    assert join_address(*parts) == text
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_where_one_listens_may_be_everywhere() -> None:
 
 
 def test_who_listens_everywhere_is_told_by_an_address_that_others_can_call() -> None:
-    assert reached_at("bob.example") == "bob.example"
+    assert find_reachable_host("bob.example") == "bob.example"
     for everywhere in ("0.0.0.0", "::"):
-        found = reached_at(everywhere)
+        found = find_reachable_host(everywhere)
         family = socket.AF_INET6 if ":" in everywhere else socket.AF_INET
         assert found != everywhere
         assert socket.inet_pton(family, found.partition("%")[0])
@@ -81,7 +81,7 @@ def test_without_a_way_out_it_is_the_loopback(monkeypatch: pytest.MonkeyPatch) -
         raise OSError("Network is unreachable")
 
     monkeypatch.setattr("antecede.live.drivers.addresses.socket.socket", nowhere)
-    assert (reached_at("0.0.0.0"), reached_at("::")) == ("127.0.0.1", "::1")
+    assert (find_reachable_host("0.0.0.0"), find_reachable_host("::")) == ("127.0.0.1", "::1")
 
 
 def test_a_peer_that_listens_everywhere_advertises_no_wildcard(

@@ -612,7 +612,7 @@ async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> Non
             await line.say(wire.pack_rows(wire.ACK, rows))
         await talk((alice, bob))
         await talk((alice, bob))
-        await until(lambda: alice.node.unacknowledged_members() == [])
+        await until(lambda: alice.node.list_unacknowledged() == [])
         lane = bob.node.active.lanes.by_name[bob.node.lane]
         await until(lambda: lane.oldest > 1)
         await lines[1].say(wire.pack_rows(wire.NAK, [(k, 0) for k in range(len(rows))]))

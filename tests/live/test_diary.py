@@ -35,7 +35,7 @@ def node(net: MemoryNetwork, name: str = "a") -> Node:
 
 
 def told(diary: StatusLogger, net: MemoryNetwork, name: str = "a") -> list[tuple[str, str | None]]:
-    entries = list(diary.look(node(net, name), net.now))
+    entries = list(diary.sample(node(net, name), net.now))
     assert all(one.event in EVENTS for one in entries)
     return [(one.event, one.fields.get("member")) for one in entries]
 
@@ -43,7 +43,7 @@ def told(diary: StatusLogger, net: MemoryNetwork, name: str = "a") -> list[tuple
 def test_who_comes_and_goes_is_said_once() -> None:
     net, diary = network(), StatusLogger()
     net.run(4 * NS)
-    entries = list(diary.look(node(net), net.now))
+    entries = list(diary.sample(node(net), net.now))
     assert not any("again" in one.text for one in entries)
     found = [(one.event, one.fields["member"]) for one in entries]
     assert sorted(found) == [(e, m) for e in ("connected", "joined") for m in "bc"]
@@ -69,15 +69,15 @@ def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
     net.turn("c")
     net.crash("b")  # as one with a store that ends: the kernel closes its links
     net.run(net.now + 2 * NS)
-    entries = list(diary.look(node(net), net.now))
+    entries = list(diary.sample(node(net), net.now))
     assert {one.event for one in entries} == {"disconnected", "gone"}
     assert {one.level for one in entries} == {logging.INFO}
     net.run(net.now + 4 * NS)
-    [entry] = diary.look(node(net), net.now)
+    [entry] = diary.sample(node(net), net.now)
     assert (entry.event, entry.level) == ("unheard", logging.WARNING)
     assert entry.text.startswith("b was not heard for 6.")
     net.run(net.now + 9 * NS)
-    assert not list(diary.look(node(net), net.now)), "it is said once"
+    assert not list(diary.sample(node(net), net.now)), "it is said once"
 
 
 def test_who_was_away_is_connected_again() -> None:
@@ -89,7 +89,7 @@ def test_who_was_away_is_connected_again() -> None:
     assert told(diary, net) == [("disconnected", "c"), ("unheard", "c")]
     net.heal()
     net.run(net.now + 3 * NS)
-    assert [one.text for one in diary.look(node(net), net.now)] == ["connected again with c"]
+    assert [one.text for one in diary.sample(node(net), net.now)] == ["connected again with c"]
 
 
 def test_what_was_refused_is_said_once_or_how_often() -> None:
@@ -98,17 +98,17 @@ def test_what_was_refused_is_said_once_or_how_often() -> None:
     told(diary, net)
     link = next(iter(node(net).links.values()))
     node(net).count(link, LimitError("too long"))
-    [entry] = diary.look(node(net), net.now)
+    [entry] = diary.sample(node(net), net.now)
     assert entry.text == f"refused once (LimitError), {link.name}: too long"
     for _ in range(2):
         node(net).count(link, LimitError("too long"))
-    assert not list(diary.look(node(net), net.now + NS))
+    assert not list(diary.sample(node(net), net.now + NS))
     node(net).count(link, LimitError("too small"))
-    [entry] = diary.look(node(net), net.now + 2 * NS)
+    [entry] = diary.sample(node(net), net.now + 2 * NS)
     assert entry.text == f"refused 3 times (LimitError), last: {link.name}: too small"
     for _ in range(2):
         node(net).count(link, LimitError("too long"))
-    [entry] = diary.look(node(net), net.now + 301 * NS)
+    [entry] = diary.sample(node(net), net.now + 301 * NS)
     assert entry.text == f"refused 2 times (LimitError), last: {link.name}: too long"
 
 
@@ -146,7 +146,7 @@ def test_what_was_refused_is_said_with_how_often() -> None:
     net.add("d", Settings(group_name="another"))
     net.start("d", join="a")
     net.run(net.now + NS)
-    entries = {one.event: one for one in diary.look(node(net), net.now)}
+    entries = {one.event: one for one in diary.sample(node(net), net.now)}
     refused = entries["refused"]
     assert refused.fields["count"] == node(net).rejected["MismatchError"] > 0
     assert refused.fields["reason"] == "MismatchError"
@@ -167,7 +167,7 @@ async def test_a_peer_writes_it_down(caplog: pytest.LogCaptureFixture, tmp_path:
     more: dict[str, Any] = {"listen": "127.0.0.1:0", "insecure": True}
     async with joined(Peer("a", **more), Peer("b", store=tmp_path / "b.db", **more)) as (_, b):
         await asyncio.sleep(0.3)
-        b._running._failed(StoreError("the disk is gone"))
+        b._running._handle_failure(StoreError("the disk is gone"))
         with pytest.raises(StoreError):
             await b.send(b"x")
     said = {(vars(one)["antecede_peer"], vars(one)["antecede_event"]) for one in caplog.records}

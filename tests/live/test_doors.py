@@ -155,7 +155,7 @@ async def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
         while time.time() < end:
             await asyncio.sleep(0.05)
         await talk((alice, bob))
-        await until(lambda: bob.node.heard_upto() >= bob.node.active.newest_with_messages())
+        await until(lambda: bob.node.find_acknowledged() >= bob.node.active.newest_with_messages())
         async with peer(folder, "carol") as carol:
             await carol.join(alice.address)
             await talk((alice, carol))

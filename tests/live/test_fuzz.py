@@ -38,7 +38,7 @@ class Talk:
         self.frames: list[bytes] = []
         self.now = 0
         a, b, m = self.nodes.values()
-        a.found(b"12345678")
+        a.bootstrap(b"12345678")
         for caller, called in ((b, a), (m, a), (m, b)):
             self.connect(caller, called)
             self.exchange()

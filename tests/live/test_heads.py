@@ -59,11 +59,11 @@ def subscriber(*topics: str) -> Node:
 def test_a_subscription_comes_over_a_link(topics: tuple[str, ...]) -> None:
     node, link = subscriber(*topics), Link(1, "b", 0, dialed=False)
     assert node.topic_filter is not None
-    node.topic_filter.tell(link)
+    node.topic_filter.announce(link)
     (frame,) = link.control
     [(kind, start, end)], _, _ = wire.split_frames(frame)
     assert kind == audience.TOPICS
-    node.topic_filter.told(link, frame[start:end])
+    node.topic_filter.handle_subscription(link, frame[start:end])
     assert set(link.reader.topics or ()) == {*topics, GROUP_TOPIC}
 
 
@@ -73,7 +73,7 @@ def _readers() -> list[tuple[Callable[[bytes], object], bytes]]:
     def told(raw: bytes) -> None:
         node = subscriber()
         assert node.topic_filter is not None
-        node.topic_filter.told(Link(1, "b", 0, dialed=False), raw)
+        node.topic_filter.handle_subscription(Link(1, "b", 0, dialed=False), raw)
 
     def lacks(raw: bytes) -> None:
         node, link = subscriber(), Link(1, "b", 0, dialed=False)

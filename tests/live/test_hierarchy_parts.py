@@ -155,7 +155,7 @@ class Mesh:
         invitation = self.groups[sponsor].invite(lane) if sponsor else b""
         made = self.groups[lane] = MeshGroup(lane, role, invitation)
         for other in self.lanes:
-            done = dict(self.groups[sponsor].progress.done()).get(other, 0)
+            done = dict(self.groups[sponsor].progress.list_done()).get(other, 0)
             self.fed[lane, other] = done
         self.lanes[lane] = []
         for other in self.groups:
@@ -283,7 +283,7 @@ class Hand:
     def __init__(self) -> None:
         settings = HierarchySettings(role="super")
         self.super_peer = SuperNode("s", settings, "00000000", "s")
-        self.super_peer.found(b"g" * 8)
+        self.super_peer.bootstrap(b"g" * 8)
         self.super_peer.turn()
         self.inside: list[InternalNode] = []
 

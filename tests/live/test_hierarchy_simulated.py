@@ -149,7 +149,7 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
     node = network.hosts[second].node
     assert isinstance(node, InternalNode)
     assert node.super_lane.startswith("s2~")
-    assert node.unacknowledged_members() == [node.super_lane]
+    assert node.list_unacknowledged() == [node.super_lane]
     assert not node._upward
 
 

@@ -32,13 +32,13 @@ def test_whoever_is_asked_to_acknowledge_seldom_does_not_do_it_more_often() -> N
 def test_what_somebody_has_more_of_is_known_until_it_is_here() -> None:
     lanes = SenderLogs()
     lanes.take("a~00000000", 1, BATCH)
-    lanes.acknowledged("b~00000000", {"a~00000000": 1})
+    lanes.acknowledge("b~00000000", {"a~00000000": 1})
     assert not lanes.ahead()
-    lanes.acknowledged("b~00000000", {"a~00000000": 2, "c~00000000": 1})
+    lanes.acknowledge("b~00000000", {"a~00000000": 2, "c~00000000": 1})
     assert sorted(lanes.ahead()) == ["a~00000000", "c~00000000"]
     lanes.take("a~00000000", 2, BATCH)
     assert lanes.ahead() == ["c~00000000"]
-    lanes.met("d~00000000", {"a~00000000": 3})
+    lanes.replace_frontier("d~00000000", {"a~00000000": 3})
     assert sorted(lanes.ahead()) == ["a~00000000", "c~00000000"]
 
 

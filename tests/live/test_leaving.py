@@ -173,4 +173,4 @@ def test_a_member_that_leaves_learns_who_has_its_messages(seed: int) -> None:
     node.leave()
     network.turn("b")
     network.run(network.now + 4 * NS)
-    assert node.unacknowledged_members() == []
+    assert node.list_unacknowledged() == []

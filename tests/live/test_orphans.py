@@ -381,7 +381,7 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
     for name in "ab":
         got = heard(network, name)
         ordering = network.node(name).active
-        assert ordering.stalled() == {}
+        assert ordering.list_stalled() == {}
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
         if policy == "release":
             assert {"answer", "something else"} <= got.keys()

@@ -13,7 +13,7 @@ import pytest
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError
 from antecede.live import greeting, wire
-from antecede.live.charges import PUT_OUT, WHILE_NS, EvictionVotes
+from antecede.live.charges import EVICTED, WHILE_NS, EvictionVotes
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
@@ -155,11 +155,11 @@ async def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
 def test_a_word_against_one_counts_once_it_has_stood_for_a_while() -> None:
     charges = EvictionVotes("a")
     lanes = [f"{name}~00000000" for name in "abc"]
-    charges.bring(PUT_OUT, "b", "words")
-    assert not charges.verdict(lanes, lanes[1:], 0)
-    assert not charges.verdict(lanes, lanes[1:2], 60 * NS)
-    assert not charges.verdict(lanes, lanes[1:2], 60 * NS + WHILE_NS - 1)
-    assert charges.verdict(lanes, lanes[1:2], 60 * NS + WHILE_NS) == "words"
+    charges.add(EVICTED, "b", "words")
+    assert not charges.outcome(lanes, lanes[1:], 0)
+    assert not charges.outcome(lanes, lanes[1:2], 60 * NS)
+    assert not charges.outcome(lanes, lanes[1:2], 60 * NS + WHILE_NS - 1)
+    assert charges.outcome(lanes, lanes[1:2], 60 * NS + WHILE_NS) == "words"
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_a_batch_fits_into_what_the_order_takes(given: dict[str, Any]) -> None:
 
 def test_a_link_that_is_owed_another_lane_alone_is_served() -> None:
     node = Node("a", Settings(), "a0000000")
-    node.found(b"12345678")
+    node.bootstrap(b"12345678")
     node.link_up(1, "b", 0, dialed=False)
     link = node.links[1]
     link.control.clear()

@@ -71,7 +71,7 @@ def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
 
 def judged(*looks: tuple[int, dict[str, Behind]]) -> list[str | None]:
     laggards = SlowMembers()
-    return [laggards.judge(kept, 100, 100, behind) for kept, behind in looks]
+    return [laggards.sample(kept, 100, 100, behind) for kept, behind in looks]
 
 
 def test_who_comes_nearer_is_put_out_at_bound_and_allowance_alone() -> None:
@@ -95,9 +95,9 @@ def test_who_lacks_little_or_nothing_stays_though_it_says_nothing() -> None:
 def test_looks_before_it_was_well_again_do_not_count() -> None:
     laggards, still = SlowMembers(), {"a": Behind(110, 5)}
     for _ in range(4):
-        assert laggards.judge(150, 100, 100, still) is None
-        assert laggards.judge(150, 100, 100, still) is None
-        laggards.rest()
+        assert laggards.sample(150, 100, 100, still) is None
+        assert laggards.sample(150, 100, 100, still) is None
+        laggards.reset()
 
 
 def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> None:

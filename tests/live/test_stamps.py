@@ -50,7 +50,9 @@ def test_every_id_that_fits_is_an_id_of_a_stamp(name: str, number: int) -> None:
 @given(st.lists(st.text(min_size=1, max_size=8).filter(is_name), min_size=2, max_size=2))
 def test_two_names_are_never_called_alike(names: list[str]) -> None:
     first, second = names
-    assert (encode_id(f"{first}~00000000", 1) == encode_id(f"{second}~00000000", 1)) == (first == second)
+    assert (encode_id(f"{first}~00000000", 1) == encode_id(f"{second}~00000000", 1)) == (
+        first == second
+    )
 
 
 def test_what_does_not_fit_is_said() -> None:

@@ -49,13 +49,13 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_written_is_there_again(path: Path) -> None:
     store = opened(path)
-    assert store.saved() is None
+    assert store.load() is None
     store.close()
     store = filled(path, 5)
     store.write([Row("b~00000000", 1, batch(9))], 7)
     store.close()
     store = opened(path)
-    saved = store.saved()
+    saved = store.load()
     assert saved is not None
     assert (saved.snapshot, saved.done) == (b"snapshot " * 100, 7)
     wanted = [Row(LANE, k, batch(k)) for k in range(1, 6)] + [Row("b~00000000", 1, batch(9))]
@@ -70,7 +70,7 @@ def test_what_was_written_is_there_again(path: Path) -> None:
 def test_a_snapshot_frees_what_all_have(path: Path) -> None:
     store = filled(path, 5)
     store.write([Row(LANE, 6, batch(6))], 3, snapshot=b"newer", oldest={LANE: 4})
-    saved = store.saved()
+    saved = store.load()
     assert saved is not None
     assert (saved.snapshot, list(saved.rows)) == (b"newer", [])
     assert [n for n, _ in store.behind(LANE, 0, 99)] == [4, 5, 6]
@@ -85,13 +85,13 @@ def test_whose_the_lanes_are_stays_through_snapshots(path: Path) -> None:
     )
     store.close()
     store = opened(path)
-    saved = store.saved()
+    saved = store.load()
     assert saved is not None
     wanted = {"b~00000000": b"with a new certificate", "c~00000000": b"hers"}
     assert saved.owners == wanted
     store._db.execute("UPDATE owners SET statement = x'00' WHERE lane = 'b~00000000'")
     with pytest.raises(StoreError, match="damaged, in what shows whose b~00000000 is"):
-        store.saved()
+        store.load()
     store.close()
 
 
@@ -100,7 +100,7 @@ def test_a_turn_is_written_whole_or_not_at_all(path: Path) -> None:
     with pytest.raises(StoreError, match="written"):
         store.write([Row(LANE, 6, batch(6)), Row(LANE, 5, batch(5))], 9)
     store.write([Row(LANE, 6, batch(6))], 1)
-    saved = store.saved()
+    saved = store.load()
     assert saved is not None
     assert ([row.number for row in saved.rows], saved.done) == ([1, 2, 3, 4, 5, 6], 1)
     store.close()
@@ -161,7 +161,7 @@ def test_what_was_said_to_be_written_survives_kills(path: Path) -> None:
             process.send_signal(signal.SIGKILL)
             said = max([said, *map(int, process.stdout.read().split())])
         store = opened(path)
-        saved = store.saved()
+        saved = store.load()
         assert saved is not None
         rows = list(saved.rows)
         assert rows == [Row(LANE, k, batch(k)) for k in range(1, len(rows) + 1)], f"seed {seed}"
@@ -255,7 +255,7 @@ def test_no_byte_of_the_definitions_of_tables_is_damaged_unnoticed(path: Path) -
 def read_all(path: Path) -> tuple[bytes, list[Row]]:
     store = opened(path)
     try:
-        saved = store.saved()
+        saved = store.load()
         assert saved is not None
         rows = list(saved.rows)
         assert [one for _, one in store.behind(LANE, 0, 999)] == [row.batch for row in rows]

@@ -28,13 +28,13 @@ def keeping(error_ns: int | None = 10 * MS, bounds: Bounds[str] | None = BOUNDS)
 
 
 def alarms(made: ClockMonitor, now: int = 0) -> list[BoundViolation]:
-    return list(made.take_alarms(now))
+    return list(made.take_violations(now))
 
 
 def took(made: ClockMonitor, ns: int, accuracy_ns: int | None = 10 * MS, number: int = 2) -> None:
     assert made.reading is not None
     head = Head(accuracy_ns, made.reading - ns, (), 0)
-    made.received(LANE, number, head, direct=True)
+    made.check_batch(LANE, number, head, direct=True)
 
 
 # -- property (2) ----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_the_true_least_and_largest_delays_are_within_what_is_told(seed: int) ->
 
 def test_what_was_handed_on_measures_no_channel() -> None:
     made = keeping()
-    made.received(LANE, 5, Head(0, 1000 * NS - 50 * MS, (), 0), direct=False)
+    made.check_batch(LANE, 5, Head(0, 1000 * NS - 50 * MS, (), 0), direct=False)
     assert not made.delays
 
 
@@ -201,12 +201,12 @@ def test_delays_are_remembered() -> None:
     made, again = keeping(), keeping()
     took(made, 50 * MS)
     took(made, 70 * MS)
-    again.remember(made.measured())
+    again.remember(made.pack_delays())
     assert again.delays == made.delays
     took(again, 90 * MS)
     assert again.delays["b"].batches == 3
     assert again.delays["b"].least_ns == made.delays["b"].least_ns
-    for bad in (b"", b"junk", made.measured()[:-1]):
+    for bad in (b"", b"junk", made.pack_delays()[:-1]):
         with pytest.raises(DecodeError):
             again.remember(bad)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from antecede.live.topic_filter import TopicFilter
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 from antecede.live import node as node_module
-from antecede.live.audience import TopicFilter
 from antecede.live.drivers import tcp
 from antecede.live.events import Change, ChangeKind, Message, MessagesAbandoned, View, member_of
 from antecede.live.links import Link
@@ -104,7 +104,7 @@ def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_the_judge_finds_what_is_not_told_to_a_subscriber(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = TopicFilter.told
+    told = TopicFilter.handle_subscription
 
     def half(audience: Any, link: Any, body: bytes) -> None:
         told(audience, link, body)
@@ -183,7 +183,7 @@ def test_who_does_not_subscribe_gets_a_number_and_no_more() -> None:
     assert got(made, "c") == []
     assert node_of(made, "c").ordering.lanes.newest(lane) == 51  # its first says that it joined
     assert node_of(made, "c").bytes_in - before < 10_000
-    assert node_of(made, "a").audience.runs_sent == 50
+    assert node_of(made, "a").topic_filter.runs_sent == 50
     assert not node_of(made, "a").ordering.lanes.bytes  # all have it, so it is freed
 
 
@@ -198,8 +198,8 @@ def test_runs_are_cut_where_they_grow_long_or_about_much() -> None:
     made.heal()
     made.run(made.now + 3 * NS)
     assert got(made, "b") == [(b"at last", ("x",))]
-    assert node_of(made, "a").audience.runs_sent == 1700
-    assert not node_of(made, "b").refused
+    assert node_of(made, "a").topic_filter.runs_sent == 1700
+    assert not node_of(made, "b").rejected
 
 
 def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
@@ -252,13 +252,13 @@ class SaysOver(TopicFilter):
 def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
     made = network({"a": (), "b": (), "c": (), "d": ("x",)})
     b, d = node_of(made, "b"), node_of(made, "d")
-    b.audience.__class__ = SaysOver
+    b.topic_filter.__class__ = SaysOver
     made.cut({"a"}, {"d"})
     made.say("a", b"not over", topics=("x",))
     made.run(made.now + 8 * NS)
     lane = node_of(made, "a").lane
     assert d.ordering.lanes.newest(lane) == 1, "nothing was passed over"
-    told = {member_of(one): over for one, over in d.audience._over[lane].items()}
+    told = {member_of(one): over for one, over in d.topic_filter._over[lane].items()}
     assert told == {"b": True, "c": False}
     made.heal()
     made.run(made.now + 3 * NS)
@@ -276,7 +276,7 @@ def test_a_relay_cannot_pass_over_what_one_subscribes_to() -> None:
     if place is None:
         relay.names.append(lane)
         place = len(relay.names) - 1
-    node.audience._run(relay, bytes((place, 0)) + run_bytes)
+    node.topic_filter._run(relay, bytes((place, 0)) + run_bytes)
     assert node.ordering.lanes.newest(lane) == 1
     made.say("a", b"for b", topics=("x",))
     made.run(made.now + NS)
@@ -365,7 +365,7 @@ def test_what_was_said_before_a_leave_comes_and_nothing_behind_it(order: str) ->
     b.active.say(b"last words", (), **about)
     b.leave()
     with pytest.raises(LocalError, match="b has left"):
-        b.say(b"refused", (), **about)
+        b.send(b"refused", (), **about)
     b.active.say(b"as a program that does not heed it", (), **about)
     made.turn("b")
     made.run(made.now + 3 * NS)
@@ -400,16 +400,16 @@ def test_a_clock_that_jumps_is_said_and_nothing_stands_still(order: str, jump_ns
         made.at(k * 100 * MS, lambda k=k: made.say("a", b"a%d" % k, **about))  # type: ignore[misc]
         made.at(k * 100 * MS, lambda k=k: made.say("b", b"b%d" % k, **about))  # type: ignore[misc]
     made.run(made.now + 10 * NS)
-    kinds = node_of(made, "b").time.counts
+    kinds = node_of(made, "b").clock_monitor.counts
     assert kinds["set_back" if jump_ns < 0 else "set_ahead"] == 1
-    told = [str(one) for one in node_of(made, "b").time.take_alarms(made.now)]
+    told = [str(one) for one in node_of(made, "b").clock_monitor.take_violations(made.now)]
     assert any("the clock of b went" in text for text in told)
     assert kinds["not_followed"] == (jump_ns > 3600 * NS), "the others' clocks say otherwise"
     for name, others in (("a", "b"), ("b", "a"), ("c", "ab")):
         assert len(got(made, name)) == 20 * len(others), name
-    assert not any(node_of(made, name).refused for name in "abc")
+    assert not any(node_of(made, name).rejected for name in "abc")
     if jump_ns == NS:  # it is followed, and the others see that it cannot be
-        assert node_of(made, "a").time.counts["early"]
+        assert node_of(made, "a").clock_monitor.counts["early"]
 
 
 # -- over TCP --------------------------------------------------------------------------------------
@@ -617,7 +617,7 @@ def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
     made.say("b", b"held", (), ("x",))
     made.run(made.now + 60 * MS)
     node = node_of(made, "a")
-    list(node.time.take_alarms(made.now))
+    list(node.clock_monitor.take_violations(made.now))
     status = status_of(node, made.now)
     assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
     assert status.topics == ("x",)

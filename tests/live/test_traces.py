@@ -186,9 +186,9 @@ def test_files_rotate_and_are_whole_when_they_have_their_name(
     monkeypatch.setattr(traces, "ROWS", 10)
     monkeypatch.setattr(traces, "CHUNK", 5)
     trace = made(tmp_path, lane=OTHER)
-    trace.sent(Id(OTHER, 1))
+    trace.record_send(Id(OTHER, 1))
     for k in range(9):
-        trace.delivered(said(5 * k + 1, 5, ME))
+        trace.record_deliveries(said(5 * k + 1, 5, ME))
     trace.close()
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [f"trace-b%2Fc~11111111-{k:06}.parquet" for k in range(1, 6)]
@@ -200,10 +200,10 @@ def test_files_rotate_and_are_whole_when_they_have_their_name(
 def test_names_of_any_kind_make_files_that_are_read(tmp_path: Path, name: str) -> None:
     lane = f"{name}~22222222"
     trace = made(tmp_path, lane=lane)
-    trace.sent(Id(lane, 1))
+    trace.record_send(Id(lane, 1))
     trace.close()
     trace = made(tmp_path, lane=lane)
-    trace.sent(Id(lane, 2))
+    trace.record_send(Id(lane, 2))
     trace.close()
     assert (trace.lost, len(list(tmp_path.iterdir()))) == (0, 2)
     assert of(read_rows(tmp_path)) == [(SEND, f"{lane}:1", 1), (SEND, f"{lane}:2", 2)]
@@ -211,12 +211,12 @@ def test_names_of_any_kind_make_files_that_are_read(tmp_path: Path, name: str) -
 
 def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path) -> None:
     trace = made(tmp_path)
-    trace.delivered(said(1, 3))
+    trace.record_deliveries(said(1, 3))
     trace.close()
     (tmp_path / f".trace-{ME}-000002.parquet.part").write_bytes(b"PAR1 half")
     (tmp_path / ".somebody-else.part").write_bytes(b"")
     trace = made(tmp_path)
-    trace.delivered(said(1, 5))
+    trace.record_deliveries(said(1, 5))
     trace.close()
     assert [seq for _, _, seq in of(events(tmp_path))] == [1, 2, 3, 4, 5]
     assert sorted(p.name for p in tmp_path.iterdir() if p.name[0] == ".") == [".somebody-else.part"]
@@ -226,11 +226,11 @@ def test_redelivery_in_another_order_is_neither_noted_twice_nor_lost(tmp_path: P
     third = "c~33333333"
     trace = made(tmp_path)
     for one in (said(1, 2), said(1, 1, third), said(4, 1)):  # order "reply": 4 before 3
-        trace.delivered(one)
+        trace.record_deliveries(one)
     trace.close()
     trace = made(tmp_path)
     for one in (said(1, 3, third), said(2, 4), said(6, 1), said(1, 1)):
-        trace.delivered(one)
+        trace.record_deliveries(one)
     trace.close()
     found = of(events(tmp_path))
     ids = [f"{OTHER}:1", f"{OTHER}:2", f"{third}:1", f"{OTHER}:4"]
@@ -243,10 +243,10 @@ def test_rows_that_come_too_fast_are_counted(
 ) -> None:
     monkeypatch.setattr(traces, "WAITING", 10)
     trace = made(tmp_path)
-    trace.delivered(said(1, 8))
-    trace.delivered(said(9, 8))
+    trace.record_deliveries(said(1, 8))
+    trace.record_deliveries(said(9, 8))
     assert trace.lost == 8
-    trace.delivered(said(17, 8))
+    trace.record_deliveries(said(17, 8))
     trace.close()
     assert trace.lost + len(events(tmp_path)) == 24
     assert [r.message for r in caplog.records] == [
@@ -262,14 +262,14 @@ def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
         raise OSError(28, "No space left on device")
 
     trace = made(tmp_path)
-    trace.delivered(said(1, 3))
+    trace.record_deliveries(said(1, 3))
     trace.close()
     monkeypatch.setattr(traces._Files, "write", refuse)
     trace = made(tmp_path)
-    trace.delivered(said(1, 6))
+    trace.record_deliveries(said(1, 6))
     while not trace.trouble:
         time.sleep(0.01)
-    trace.delivered(said(7, 3))
+    trace.record_deliveries(said(7, 3))
     trace.close()
     assert "No space left" in trace.trouble
     assert len(events(tmp_path)) == 3
@@ -301,7 +301,7 @@ def test_rows_can_be_read_while_the_file_grows(
     for _ in range(4):
         for _ in range(25):
             total += 1
-            trace.sent(Id(ME, total))
+            trace.record_send(Id(ME, total))
         until = time.monotonic() + 10
         while (there := len(events(tmp_path)) if any(tmp_path.glob("*.parquet")) else 0) < total:
             assert time.monotonic() < until, f"{there} of {total}"
@@ -313,7 +313,7 @@ def test_rows_can_be_read_while_the_file_grows(
     assert [row.seq for row in events(tmp_path)] == list(range(1, total + 1))
     assert not list(tmp_path.glob(".*"))
     again = Trace(tmp_path, ME, "run", Relation.BY_DELIVERY, every_s=0.05)
-    again.sent(Id(ME, total + 1))
+    again.record_send(Id(ME, total + 1))
     again.close()
     assert len(sorted(tmp_path.glob("*.parquet"))) == 3
     assert (trace.lost, again.lost) == (0, 0)

@@ -90,7 +90,7 @@ class ClockRun(Run):
 
     def watched(self) -> Judgement:
         """Run, with an eye on what arrives and on alarms."""
-        receive, alarm = Ordering._receive_timed, ClockMonitor._alarm
+        receive, alarm = Ordering._receive_timed, ClockMonitor._record_violation
 
         def received(ordering: Ordering, name: str, number: int, *more: Any) -> Any:
             found = receive(ordering, name, number, *more)
@@ -104,11 +104,11 @@ class ClockRun(Run):
             if kind == LATE:
                 self.late.add((keeping.name, batch.lane, batch.number))
 
-        Ordering._receive_timed, ClockMonitor._alarm = received, alarmed  # type: ignore[assignment, method-assign]
+        Ordering._receive_timed, ClockMonitor._record_violation = received, alarmed  # type: ignore[assignment, method-assign]
         try:
             return self.run()
         finally:
-            Ordering._receive_timed, ClockMonitor._alarm = receive, alarm  # type: ignore[method-assign]
+            Ordering._receive_timed, ClockMonitor._record_violation = receive, alarm  # type: ignore[method-assign]
 
     def run(self) -> Judgement:
         span = round(self.plan.seconds * NS)

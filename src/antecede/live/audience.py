@@ -71,12 +71,12 @@ class TopicFilter:
 
     # -- subscriptions -----------------------------------------------------------------------------
 
-    def tell(self, link: Link) -> None:
+    def announce(self, link: Link) -> None:
         """Announce the own subscription on a connection."""
         topics = heads.pack_topics((*self.mine, GROUP_TOPIC))
         link.control.append(wire.pack_frame(TOPICS, topics))
 
-    def told(self, link: Link, body: bytes) -> None:
+    def handle_subscription(self, link: Link, body: bytes) -> None:
         """Take the subscription of the other end. Raises DecodeError."""
         reader = Reader(body)
         topics = heads.read_topics(reader, MAX_SUBSCRIBED)
@@ -89,7 +89,7 @@ class TopicFilter:
         self.mine = topics
         for link in self._node.links.values():
             if not link.closing:
-                self.tell(link)
+                self.announce(link)
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class TopicFilter:
                 link.cursors[name] = one.last
             elif own and subscribed.isdisjoint(topics := heads.read_head(batch.wire).topics):
                 if not run.takes(topics):
-                    parts.append(self._sealed(run))
+                    parts.append(self._sign_skip(run))
                     run = _OpenSkip()
                 run.add(number, topics)
                 link.cursors[name] = number
@@ -129,14 +129,14 @@ class TopicFilter:
                 continue
             else:
                 if run.topics:
-                    parts.append(self._sealed(run))
+                    parts.append(self._sign_skip(run))
                     run = _OpenSkip()
                 parts.append(self._node.outbound.batch_frame(name, number, batch))
                 link.cursors[name] = number
                 self._node.outbound.resent += not own
             size += len(parts[-1])
         if run.topics:
-            parts.append(self._sealed(run))
+            parts.append(self._sign_skip(run))
         return sum(map(len, parts[before:]))
 
     def _may_have(
@@ -152,7 +152,7 @@ class TopicFilter:
             link.control.append(wire.pack_frame(LACKS, *map(varint, row)))
         return False
 
-    def _sealed(self, run: _OpenSkip) -> bytes:
+    def _sign_skip(self, run: _OpenSkip) -> bytes:
         node = self._node
         raw = heads.pack_run(SkipRange(run.first, run.last, tuple(sorted(run.topics))))
         self.runs_sent += run.last - run.first + 1
@@ -170,7 +170,7 @@ class TopicFilter:
             return
         if kind == RUNS_DO:
             rows = wire.read_rows(body, link.names)
-            self._node.wanted(link, rows)
+            self._node.relay(link, rows)
             link.reader.runs_do |= rows.keys()
             return
         reader = Reader(body)
@@ -197,7 +197,7 @@ class TopicFilter:
         if name != link.lane:
             node.seals.check(name, run.last, raw, seal)
             if not {*self.mine, GROUP_TOPIC}.isdisjoint(run.topics):
-                missed = name not in ordering.gone and name in self._said_over()
+                missed = name not in ordering.gone and name in self._list_ended()
                 last = min(last, self._upto.get(name, 0))
                 link.reader.skips.add(name)
                 node.timers.ask_another(link, name)
@@ -206,7 +206,7 @@ class TopicFilter:
             if missed:  # the end of its log is behind this
                 ordering.miss(name, last - before)
 
-    def _said_over(self) -> set[str]:
+    def _list_ended(self) -> set[str]:
         """Return the senders whose logs have ended.
 
         At least half of the connected members report it, and none with more batches denies it. So a
@@ -246,7 +246,7 @@ class TopicFilter:
         """
         node = self._node
         self._over = {lane: by for lane, by in self._over.items() if lane in behind}
-        gone, heard = node.active.gone | self._said_over(), node.active.lanes.heard
+        gone, heard = node.active.gone | self._list_ended(), node.active.lanes.heard
         self._asked_ns = {lane: at for lane, at in self._asked_ns.items() if lane in behind}
         alone = bool(set(node.timers.unheard()) - gone) if behind else False
         for lane, (newest, since) in behind.items():

@@ -23,7 +23,7 @@ class LoopGuard:
             raise LocalError(f"{self._name} was entered already; create another Peer")
         self.loop = asyncio.get_running_loop()
 
-    def failed(self) -> None:
+    def unbind(self) -> None:
         """Unbind after a failed start."""
         self.loop = None
 

@@ -13,7 +13,7 @@ from typing import Final
 from antecede.live.events import member_of
 from antecede.live.settings import NS
 
-PUT_OUT: Final = "evicted from the group"
+EVICTED: Final = "evicted from the group"
 """Prefix of the BYE to a departed incarnation."""
 OLD_COPY: Final = "the store is an old copy"
 BEGIN_ANEW: Final = "Start with an empty store"
@@ -21,7 +21,7 @@ WHILE_NS: Final = 4 * NS
 """Time for which fewer than half of the others must report it."""
 
 
-def another_life(name: str) -> str:
+def describe_replacement(name: str) -> str:
     """Return the text on a later incarnation of a member."""
     return f"another incarnation of {name} has started"
 
@@ -36,11 +36,11 @@ class EvictionVotes:
         self._since: dict[str, int] = {}
         """Claim -> time since which its reporters outnumber the other connected members."""
 
-    def bring(self, what: str, by: str, words: str) -> None:
+    def add(self, what: str, by: str, words: str) -> None:
         """Record a vote."""
         self._by.setdefault(what, {})[by] = words
 
-    def verdict(self, members: Iterable[str], talking: Iterable[str], now: int) -> str:
+    def outcome(self, members: Iterable[str], talking: Iterable[str], now: int) -> str:
         """Return the text of a claim with enough votes. Empty: none.
 
         `members`: sender ids of the group; only their names count. `talking`: sender ids of

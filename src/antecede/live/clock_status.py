@@ -99,7 +99,7 @@ def format_clock_status(clock: ClockStatus | None) -> list[str]:
         own = f"unknown error ({clock.source or 'not read yet'})"
     else:
         own = f"error at most {_ms(clock.error_s)} ({clock.source})"
-    found = [f"  clock: {own}; {_promised(clock)}"]
+    found = [f"  clock: {own}; {_format_bounds(clock)}"]
     if clock.ahead_s:
         found.append(f"  set back: runs at half speed for {_ms(clock.ahead_s)} more")
     if clock.inaccurate_members:
@@ -116,7 +116,7 @@ def format_clock_status(clock: ClockStatus | None) -> list[str]:
     ]
 
 
-def _promised(clock: ClockStatus) -> str:
+def _format_bounds(clock: ClockStatus) -> str:
     if clock.promised_s is None:
         return "no bounds"
     return (

@@ -23,7 +23,7 @@ class EquivocationProof(NamedTuple):
     other: SignedBatch
 
 
-def compared(
+def find_proof(
     seals: Signatures, lanes: SenderLogs, lane: str, number: int, batch: SignedBatch
 ) -> EquivocationProof | None:
     """Compare a batch with the known one of its number, while that is in memory.

@@ -81,19 +81,19 @@ class StatusLogger:
         self._out = False
         self._lagged_ns: int | None = None
 
-    def look(self, node: Node, now: int) -> Iterator[LogEntry]:
+    def sample(self, node: Node, now: int) -> Iterator[LogEntry]:
         """Yield the entries of a sample at `now` (ns)."""
-        yield from self._coming_and_going(node)
-        yield from self._links(node)
-        yield from self._silent(node, now)
-        yield from self._refusals(node, now)
-        yield from self._rejections(node)
+        yield from self._log_membership(node)
+        yield from self._log_connections(node)
+        yield from self._log_silence(node, now)
+        yield from self._log_rejections(node, now)
+        yield from self._log_rejecting_members(node)
         if self._lagged_ns is None or now - self._lagged_ns >= LAGGING_NS:
             self._lagged_ns = now
-            yield from self._laggards(node, now)
-        yield from self._condition(node)
+            yield from self._log_lagging(node, now)
+        yield from self._log_condition(node)
 
-    def _coming_and_going(self, node: Node) -> Iterator[LogEntry]:
+    def _log_membership(self, node: Node) -> Iterator[LogEntry]:
         ordering = node.ordering
         if ordering is None:
             return
@@ -109,7 +109,7 @@ class StatusLogger:
             yield LogEntry("departed", f"{name} has left the group", {"member": name})
         self._members = members
 
-    def _links(self, node: Node) -> Iterator[LogEntry]:
+    def _log_connections(self, node: Node) -> Iterator[LogEntry]:
         connected = frozenset(node.greeted)
         for lane in sorted(connected - self._connected):
             name = member_of(lane)
@@ -122,7 +122,7 @@ class StatusLogger:
                 yield LogEntry("disconnected", f"disconnected from {name}", {"member": name})
         self._connected = connected
 
-    def _silent(self, node: Node, now: int) -> Iterator[LogEntry]:
+    def _log_silence(self, node: Node, now: int) -> Iterator[LogEntry]:
         """Report disconnected members that were not heard for longer than the failure timeout.
 
         A member that closed and will return is away too, which may be intended.
@@ -139,7 +139,7 @@ class StatusLogger:
                 fields = {"member": name, "seconds": round(seconds, 1)}
                 yield LogEntry("unheard", f"{name} is silent for {seconds:.1f} s", fields)
 
-    def _refusals(self, node: Node, now: int) -> Iterator[LogEntry]:
+    def _log_rejections(self, node: Node, now: int) -> Iterator[LogEntry]:
         """Log rejections. A repeated text appears with its number every five minutes."""
         if node.rejected == self._refused:
             return
@@ -158,14 +158,14 @@ class StatusLogger:
             yield LogEntry("rejected", text, fields)
         self._refused = node.rejected.copy()
 
-    def _rejections(self, node: Node) -> Iterator[LogEntry]:
+    def _log_rejecting_members(self, node: Node) -> Iterator[LogEntry]:
         for name, why in sorted(node.rejections.by.items()):
             if self._rejected.get(name) != why and not node.last_rejection.endswith(why):
                 fields = {"member": name, "reason": why}
                 yield LogEntry("rejected_by", f"{name} rejects this member: {why}", fields)
         self._rejected = dict(node.rejections.by)
 
-    def _laggards(self, node: Node, now: int) -> Iterator[LogEntry]:
+    def _log_lagging(self, node: Node, now: int) -> Iterator[LogEntry]:
         ordering = node.ordering
         spilled = ordering is not None and ordering.lanes.spilled_bytes > 0
         members = members_of(node, now) if spilled else ()  # the list of members costs more
@@ -179,7 +179,7 @@ class StatusLogger:
             yield LogEntry("caught_up", f"{name} has caught up", {"member": name})
         self._lagging = frozenset(lagging)
 
-    def _condition(self, node: Node) -> Iterator[LogEntry]:
+    def _log_condition(self, node: Node) -> Iterator[LogEntry]:
         ordering = node.ordering
         if ordering is not None and ordering.given_up > self._given_up:
             count = ordering.given_up - self._given_up

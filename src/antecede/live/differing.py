@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from antecede.live.settings import NS, Settings, fingerprint
-from antecede.live.values import told
+from antecede.live.values import argument_name
 from antecede.live.wire import TAG
 
 MOST_BYTES = 4096
@@ -20,7 +20,7 @@ SETTINGS = ("partition", "on_missing_parent", "verify_all_signatures", "evict_sl
 
 def pack(settings: Settings) -> bytes:
     """Return the options of a HELLO, which begin with their hash."""
-    lines = [f"{name} {value}" for name, value in _told(settings).items()]
+    lines = [f"{name} {value}" for name, value in _list_settings(settings).items()]
     return settings.tags()[1] + "\n".join(lines).encode()[: MOST_BYTES - TAG]
 
 
@@ -31,12 +31,12 @@ def same(settings: Settings, options: bytes) -> bool:
 
 def words(settings: Settings, options: bytes, there: str, here: str) -> str:
     """Return the differences as text. `there`, `here`: names of the two members."""
-    ours = _told(settings)
+    ours = _list_settings(settings)
     text = options[TAG:MOST_BYTES].decode(errors="replace")
     theirs = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)
     found = [
-        f"its {told(name)}= differs: {_shown(name, theirs)} at {there}, {_shown(name, ours)} at "
-        f"{here}"
+        f"its {argument_name(name)}= differs: {_format_value(name, theirs)} at {there}, "
+        f"{_format_value(name, ours)} at {here}"
         for name in SETTINGS
         if theirs.get(name, ours[name]) != ours[name]
     ]
@@ -50,7 +50,7 @@ def words(settings: Settings, options: bytes, there: str, here: str) -> str:
     return "; ".join(found[:10]) or "its options= differs"
 
 
-def _shown(name: str, values: Mapping[str, str]) -> str:
+def _format_value(name: str, values: Mapping[str, str]) -> str:
     """Return a value as a program gives it, times in seconds."""
     value = values[name]
     if name.endswith("_ns") and value.isdecimal():
@@ -64,8 +64,8 @@ def _whose(theirs: bool, ours: bool, there: str) -> str:
     return f", given only by {there}" if theirs else f", not given by {there}"
 
 
-def _told(settings: Settings) -> dict[str, str]:
+def _list_settings(settings: Settings) -> dict[str, str]:
     told = {name: str(getattr(settings, name)) for name in SETTINGS}
     for name, value in sorted(settings.options.items()):
-        told[OPTION + name] = fingerprint(repr(value)).hex()
+        argument_name[OPTION + name] = fingerprint(repr(value)).hex()
     return told

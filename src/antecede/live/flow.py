@@ -136,7 +136,7 @@ class Flow:
             self.is_pressed = False
             self.forgive()
             return None
-        done = ordering.done()
+        done = ordering.find_done()
         lacking = {one: self._lacks(one, own, done) for one in self._others()}
         over = {one: size for one, size in lacking.items() if size > self.limit}
         self._over_ns = {one: self._over_ns.get(one, now) for one in over}
@@ -169,7 +169,7 @@ class Flow:
         lanes = self._node.active.lanes
         table = lanes.heard.get(member, {})
         return sum(
-            lanes.kept(one, table.get(one, 0), min(done.get(one, 0), lanes.newest(one)))
+            lanes.count_retained(one, table.get(one, 0), min(done.get(one, 0), lanes.newest(one)))
             for one in own
         )
 

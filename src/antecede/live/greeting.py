@@ -13,7 +13,7 @@ from antecede.live.charges import BEGIN_ANEW, OLD_COPY
 from antecede.live.events import Change, ChangeKind, Id, Message, SentBatch, member_of
 from antecede.live.lanes import SenderLog
 from antecede.live.links import Link
-from antecede.live.ordering import Guest, Ordering
+from antecede.live.ordering import JoinState, Ordering
 from antecede.live.settings import NS, fingerprint
 from antecede.live.wire import Hello, JoinReply
 
@@ -57,7 +57,7 @@ class Handshake:
             *(node.lane, node.address, node.seals.owner(node.lane), node.safe()),
         )
 
-    def greeted(self, link: Link, hello: Hello, now: int) -> None:
+    def handle_hello(self, link: Link, hello: Hello, now: int) -> None:
         """Handle a HELLO. Raises MismatchError for a member that cannot stay."""
         node = self._node
         if node.out:
@@ -98,7 +98,7 @@ class Handshake:
             self._meet(link, hello)
         elif node.ordering is not None:
             self._let_in(link, hello)
-        node.timers.met(link, now)
+        node.timers.handle_connection(link, now)
 
     def _check(self, link: Link, hello: Hello) -> None:
         node = self._node
@@ -146,7 +146,7 @@ class Handshake:
         node = self._node
         ordering = node.active
         # The HELLO counts, not the start it was given, which may be higher by more than one.
-        ordering.lanes.met(hello.lane, hello.frontier)
+        ordering.lanes.replace_frontier(hello.lane, hello.frontier)
         had = hello.frontier.get(node.lane, 0)
         self._resume(link, had)
         if (specimen := node.outbound.specimen(had)) is not None:
@@ -165,7 +165,7 @@ class Handshake:
             # It may relay them, as a proof, or more members report the same.
             row = node.place(node.lane), min(had - 1, lane.newest)
             link.control.append(wire.pack_rows(wire.NAK, [row]))
-            node.charge(link, OLD_COPY, f"{OLD_COPY}: {why}. {BEGIN_ANEW}")
+            node.add_vote(link, OLD_COPY, f"{OLD_COPY}: {why}. {BEGIN_ANEW}")
             if node.out:
                 raise MismatchError("members", why)
         link.member = True
@@ -190,7 +190,7 @@ class Handshake:
         else:
             self._welcome(link, hello.lane, guest)
 
-    def stored(self) -> None:
+    def handle_stored(self) -> None:
         """Send join replies whose batches are stored now.
 
         This member announces its own batches only after they are stored. Otherwise a crash could
@@ -207,7 +207,7 @@ class Handshake:
                 del self._waiting[number]
                 self._welcome(link, lane, guest)
 
-    def _welcome(self, link: Link, lane: str, guest: Guest) -> None:
+    def _welcome(self, link: Link, lane: str, guest: JoinState) -> None:
         node = self._node
         ordering = node.active
         shown = {name: node.seals.owner(name) for name in ordering.members if name != lane}
@@ -218,12 +218,12 @@ class Handshake:
             _pack_history(guest.history),
         )
         link.control.append(wire.pack_join_reply(welcome))
-        node.outbound.told(guest.frontier[node.lane])
+        node.outbound.record_announced(guest.frontier[node.lane])
         self._resume(link, guest.frontier[node.lane])
         rows = [(node.place(name), count) for name, count in node.safe().items()]
         link.control.append(wire.pack_rows(wire.ACK, rows))
 
-    def welcomed(self, link: Link, welcome: JoinReply, now: int) -> None:
+    def handle_join_reply(self, link: Link, welcome: JoinReply, now: int) -> None:
         """Enter the group of a join reply. Raises DecodeError for an invalid one."""
         node = self._node
         if node.ordering is not None:  # of two join replies the first counts
@@ -250,7 +250,7 @@ class Handshake:
             ordering.history.extend(run.messages())  # for members that this one admits
         node.group_tag = welcome.group
         self.begin(ordering)
-        ordering.lanes.acknowledged(link.lane, welcome.frontier)
+        ordering.lanes.acknowledge(link.lane, welcome.frontier)
         link.member, link.cursors = True, {node.lane: 0}
         self._announce(ordering)
         node.timers.call_all(now)

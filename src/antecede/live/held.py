@@ -17,7 +17,7 @@ class HeldSince:
     def __init__(self) -> None:
         self._since: dict[Id, int] = {}
 
-    def look(self, group: Group, now: int) -> None:
+    def sample(self, group: Group, now: int) -> None:
         """Sample the held messages at `now`."""
         count = group.stats().held
         if count <= MOST:

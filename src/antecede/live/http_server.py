@@ -112,7 +112,9 @@ class HttpServer:
 
     async def open(self, host: str, port: int) -> int:
         """Listen; return the port. Raises OSError."""
-        self._server = await asyncio.start_server(self._connected, host, port, limit=MAX_HEAD)
+        self._server = await asyncio.start_server(
+            self._handle_connection, host, port, limit=MAX_HEAD
+        )
         return int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
@@ -122,7 +124,9 @@ class HttpServer:
         for task in list(self._open):
             task.cancel()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         too_many = len(self._open) >= MAX_CONNECTIONS and not self._end_idle()

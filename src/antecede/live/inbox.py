@@ -87,7 +87,7 @@ class Inbox:
         self.current, self._payloads = None, iter(())
         return said, left
 
-    def finished(
+    def finish(
         self, said: SentBatch | None, ordering: Ordering | None, taken: int | None = None
     ) -> None:
         """Finish messages. `taken`: value of that attribute when they were current."""
@@ -109,7 +109,7 @@ class Inbox:
             self.hand_over(said, len(said.payloads) - self.left, ordering)
         return self._handed.past(ordering.me, ordering.said)
 
-    def done_upto(self) -> int:
+    def count_done(self) -> int:
         """Return the number of messages that the application has finished.
 
         Of the current messages, the last one taken counts as unfinished.

@@ -33,7 +33,7 @@ class SlowMembers:
         self._seen: dict[str, tuple[int, int]] = {}
         """Member -> (its progress, samples in a row with that)."""
 
-    def judge(
+    def sample(
         self, kept: int, at_most: int, allowance: int, behind: Mapping[str, Behind]
     ) -> str | None:
         """Sample backlogs beyond a limit; return the member to evict, or None.
@@ -59,7 +59,7 @@ class SlowMembers:
         before, looks = self._seen.get(who, (-1, 0))
         return looks + 1 if before == progress else 0
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """Forget the samples, since nothing exceeds the limit."""
         self._seen.clear()
 

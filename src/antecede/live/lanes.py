@@ -109,7 +109,7 @@ class SenderLogs:
         lane.bytes += len(batch.wire)
         return True
 
-    def acknowledged(self, member: str, frontier: Frontier) -> None:
+    def acknowledge(self, member: str, frontier: Frontier) -> None:
         """Take an acknowledgement; numbers never fall.
 
         Unknown senders are limited for each member.
@@ -124,10 +124,10 @@ class SenderLogs:
                 if lane not in known or number > known[lane].newest:
                     self._ahead[lane] = max(table[lane], self._ahead.get(lane, 0))
 
-    def met(self, member: str, frontier: Frontier) -> None:
+    def replace_frontier(self, member: str, frontier: Frontier) -> None:
         """Replace the frontier of a member by the one in its HELLO."""
         self.heard.pop(member, None)
-        self.acknowledged(member, frontier)
+        self.acknowledge(member, frontier)
 
     def ahead(self) -> list[str]:
         """Return the senders of which some member has, or had, more than this one."""
@@ -162,7 +162,7 @@ class SenderLogs:
             lane.oldest = max(lane.oldest, min(number, lane.newest) + 1)
             self._drop(lane, lane.oldest)
 
-    def kept(self, name: str, behind: int, upto: int) -> int:
+    def count_retained(self, name: str, behind: int, upto: int) -> int:
         """Return the retained bytes of a sender behind one number, up to another."""
         lane = self.by_name[name]
         sizes = chain(lane.spilled, (len(batch.wire) for batch in lane.batches))

@@ -88,7 +88,7 @@ class _Collected:
         yield self._oldest(labels, values)
         if self._status.certificate_expires_in_s is not None:
             yield self._certificate(labels, values)
-        yield self._refused(labels, values)
+        yield self._rejections(labels, values)
         words = "members that reject this one"
         rejecting = GaugeMetricFamily(PREFIX + "rejecting_members", words, labels=labels)
         rejecting.add_metric(values, len(self._status.rejected_by))
@@ -140,7 +140,7 @@ class _Collected:
         gauge.add_metric(values, self._status.certificate_expires_in_s or 0.0)
         return gauge
 
-    def _refused(self, labels: list[str], values: list[str]) -> Metric:
+    def _rejections(self, labels: list[str], values: list[str]) -> Metric:
         words = "rejections by error class"
         counter = CounterMetricFamily(PREFIX + "rejected", words, labels=[*labels, "reason"])
         for reason, count in sorted(self._status.rejected.items()):

@@ -28,8 +28,8 @@ from antecede.errors import (
 )
 from antecede.live import audience, wire
 from antecede.live.audience import TopicFilter
-from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, EvictionVotes, another_life
-from antecede.live.conflicts import EquivocationProof, compared
+from antecede.live.charges import BEGIN_ANEW, EVICTED, OLD_COPY, EvictionVotes, describe_replacement
+from antecede.live.conflicts import EquivocationProof, find_proof
 from antecede.live.events import Change, ChangeKind, Delivery, Id, SentBatch, lane_of, member_of
 from antecede.live.flow import Flow
 from antecede.live.greeting import Handshake
@@ -153,7 +153,7 @@ class Node:
 
     # -- start and end -----------------------------------------------------------------------------
 
-    def found(self, tag: bytes) -> None:
+    def bootstrap(self, tag: bytes) -> None:
         """Start a group of one; `tag`: eight random bytes."""
         self.handshake.begin(self.ordering_class(self.lane, self.settings, self.seals.seal))
         self.group_tag = tag
@@ -214,14 +214,14 @@ class Node:
         """Return the sender ids of all other members."""
         return self.active.others()
 
-    def unacknowledged_members(self) -> list[str]:
+    def list_unacknowledged(self) -> list[str]:
         """Return the members that have not acknowledged all own batches."""
         ordering = self.active
         newest, heard = ordering.lanes.newest(self.lane), ordering.lanes.heard
         others = (m for m in ordering.others() if m not in self._closed_to)
         return [m for m in others if heard.get(m, {}).get(self.lane, 0) < newest]
 
-    def heard_upto(self) -> int:
+    def find_acknowledged(self) -> int:
         """Return the newest own batch that some other member has, with all before it.
 
         In a group of one, and without a group, the newest own batch.
@@ -250,7 +250,7 @@ class Node:
         """Return why other members accept no message of this one now (orders by clocks), or ""."""
         if self.clock_monitor is None or not self.settings.waits_for_clocks:
             return ""
-        if not (by_ns := self.clock_monitor.stamped_ahead_ns()):
+        if not (by_ns := self.clock_monitor.find_lead_ns()):
             return ""
         return (
             f"messages of {self.name} are {seconds_text(by_ns)} s ahead of the clocks of the "
@@ -285,7 +285,7 @@ class Node:
         link = self.links[number] = Link(number, name, now, dialed=dialed)
         link.control.append(wire.pack_hello(self.handshake.hello()))
         if self.topic_filter is not None:
-            self.topic_filter.tell(link)
+            self.topic_filter.announce(link)
 
     def _make_room(self, name: str) -> None:
         """Close the oldest connection of a name without HELLO, if there are too many."""
@@ -300,14 +300,14 @@ class Node:
         """Handle the end of a connection."""
         link = self.links.pop(number, None)
         if link is not None:
-            self.rejections.ended(link, now)
+            self.rejections.handle_close(link, now)
         if link is not None and self.greeted.get(link.lane) is link:
             del self.greeted[link.lane]
             if self.clock_monitor is not None:
                 self.clock_monitor.check.forget(link.lane)
             if self.ordering is not None:
                 self.ordering.forget(link.lane)
-            self.timers.lost(link, now)
+            self.timers.handle_close(link, now)
 
     def receive(self, number: int, data: bytes, now: int) -> None:
         """Handle received bytes. Invalid ones close the connection with a reason."""
@@ -348,38 +348,38 @@ class Node:
         member = member_of(lane)
         known = self.ordering.members if self.ordering is not None else ()
         if any(member_of(one) == member for one in known):
-            return f"{PUT_OUT}: {another_life(member)}"
+            return f"{EVICTED}: {describe_replacement(member)}"
         return f"{self._put_out(lane)}; join again"
 
     def _put_out(self, lane: str) -> str:
         """Return the evicting member and the reason, as far as known."""
         why = self.ordering.put_out_by.get(lane) if self.ordering is not None else None
-        return f"{PUT_OUT} {why}" if why else f"{PUT_OUT}: {lane} has departed"
+        return f"{EVICTED} {why}" if why else f"{EVICTED}: {lane} has departed"
 
     def _another_life(self) -> str:
         """Return the text on a later incarnation of this member in the group. Empty: none."""
         same = (lane for lane in self.active.others() if member_of(lane) == self.name)
-        return another_life(self.name) if any(same) else ""
+        return describe_replacement(self.name) if any(same) else ""
 
-    def charge(self, link: Link, what: str, words: str) -> None:
+    def add_vote(self, link: Link, what: str, words: str) -> None:
         """Add another member's vote that this incarnation must end."""
-        self.eviction_votes.bring(what, link.name, words)
-        self.weigh(link.heard_ns)
+        self.eviction_votes.add(what, link.name, words)
+        self.count_votes(link.heard_ns)
 
-    def weigh(self, now: int) -> None:
+    def count_votes(self, now: int) -> None:
         """Leave for good if enough other members vote for it."""
         if self.ordering is not None and not self.out:
-            words = self.eviction_votes.verdict(self.ordering.members, self.greeted, now)
+            words = self.eviction_votes.outcome(self.ordering.members, self.greeted, now)
             if words:
-                begun = another_life(self.name)
-                self.go_out(begun if words == f"{PUT_OUT}: {begun}" else words)
+                begun = describe_replacement(self.name)
+                self.go_out(begun if words == f"{EVICTED}: {begun}" else words)
 
     def end(self, link: Link, why: str) -> None:
         """Close a connection."""
         link.control.append(wire.pack_frame(wire.BYE, why.encode()[: wire.MAX_TEXT]))
         link.closing = why or "closed"
 
-    def closing(self) -> list[int]:
+    def list_closing(self) -> list[int]:
         """Return the connections to close once the bytes of `pull` are written."""
         return [number for number, link in self.links.items() if link.closing]
 
@@ -391,13 +391,13 @@ class Node:
         elif len(body) > wire.MAX_CONTROL and kind not in (wire.JOIN_REPLY, wire.SENDER_IDS):
             raise LimitError(f"frame of kind {kind} has {len(body)} bytes")
         elif kind == wire.HELLO:
-            self.handshake.greeted(link, wire.unpack_hello(body), now)
+            self.handshake.handle_hello(link, wire.unpack_hello(body), now)
         elif kind == wire.BYE:
             self._bye(link, body)
         elif not link.lane:
             raise DecodeError(f"frame of kind {kind} before HELLO")
         elif kind == wire.JOIN_REPLY:
-            self.handshake.welcomed(link, wire.unpack_join_reply(body), now)
+            self.handshake.handle_join_reply(link, wire.unpack_join_reply(body), now)
         elif kind == wire.PING:
             self._ping(link, body)
         elif kind == wire.PONG:
@@ -405,7 +405,7 @@ class Node:
         elif kind == wire.SENDER_IDS:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif kind == audience.TOPICS and self.topic_filter is not None:
-            self.topic_filter.told(link, body)
+            self.topic_filter.handle_subscription(link, body)
         elif self.out:
             self.end(link, "not in the group any more")
         elif self.ordering is None:
@@ -419,11 +419,11 @@ class Node:
             self._owner(link, Reader(body))
         elif kind == wire.ACK:
             rows = wire.read_rows(body, link.names)
-            ordering.lanes.acknowledged(link.lane, rows)
+            ordering.lanes.acknowledge(link.lane, rows)
             if link.lane in ordering.gone:  # it left and had received this before
                 ordering.had_by_departed = max(ordering.had_by_departed, rows.get(self.lane, 0))
         elif kind == wire.NAK:
-            self.wanted(link, wire.read_rows(body, link.names))
+            self.relay(link, wire.read_rows(body, link.names))
         elif kind == wire.BUDGET:
             self.flow.budgets[link.lane] = Reader(body).varint()
             self.flow.update()
@@ -475,7 +475,7 @@ class Node:
         name, number = wire.lookup_sender_id(reader.varint(), link.names), reader.varint()
         seal, data = reader.block(), reader.rest()
         if name != link.lane:
-            self._handed_on(link, name, number, SignedBatch(seal, data))
+            self._take_relayed(link, name, number, SignedBatch(seal, data))
             return
         if self._check_all and number > self.ordering.lanes.newest(name):
             self.seals.check(name, number, data, seal)
@@ -487,7 +487,7 @@ class Node:
         if is_new:
             self.news = True
             if self.clock_monitor is not None:
-                self.clock_monitor.received(name, number, read_head(data), direct=True)
+                self.clock_monitor.check_batch(name, number, read_head(data), direct=True)
         elif not self._compare(link, name, number, SignedBatch(seal, data)):
             # Perhaps the sender runs from an old copy of its store. Show it the difference.
             self._hand_back(link, name, number)
@@ -499,7 +499,7 @@ class Node:
         members with that knowledge, since batches only it has would be lost.
         """
         try:
-            proof = compared(self.seals, self.active.lanes, name, number, batch)
+            proof = find_proof(self.seals, self.active.lanes, name, number, batch)
         except ConflictError as error:
             self._distrust(link, name, error)
             return False
@@ -527,15 +527,15 @@ class Node:
         """
         if error.member == self.lane:
             words = self._old_copy(name, self.active.lanes.newest(self.lane))
-            self.eviction_votes.bring(OLD_COPY, member_of(name), words)
-            self.weigh(link.heard_ns)
+            self.eviction_votes.add(OLD_COPY, member_of(name), words)
+            self.count_votes(link.heard_ns)
         elif error.member == name == link.lane:
             newest = self.active.lanes.newest(name)
             self._hand_back(link, name, newest)
             words = f"{OLD_COPY}: {self.name} has another batch {newest} of {name}. {BEGIN_ANEW}"
             raise IncarnationError(words, name) from error
 
-    def _handed_on(self, link: Link, name: str, number: int, batch: SignedBatch) -> None:
+    def _take_relayed(self, link: Link, name: str, number: int, batch: SignedBatch) -> None:
         """Accept a relayed batch.
 
         A fault may be the sender's or the relaying member's. So the connection stays, and another
@@ -566,7 +566,9 @@ class Node:
             if ordering.take(name, number, batch):
                 self.news = True
                 if self.clock_monitor is not None:
-                    self.clock_monitor.received(name, number, read_head(batch.wire), direct=False)
+                    self.clock_monitor.check_batch(
+                        name, number, read_head(batch.wire), direct=False
+                    )
         except SequenceError as error:
             if isinstance(error, IncarnationError):
                 self._two_lives(link, name, error)
@@ -598,19 +600,21 @@ class Node:
         if self.ordering is None:
             if link.dialed:
                 self.refusal = link.closing
-        elif self.left and link.closing.startswith(PUT_OUT):
+        elif self.left and link.closing.startswith(EVICTED):
             if link.lane:  # its ACK came before
                 self._closed_to.add(link.lane)
         elif link.closing.startswith(OLD_COPY):
-            self.charge(link, OLD_COPY, link.closing)
-        elif not link.closing.startswith(PUT_OUT):
+            self.add_vote(link, OLD_COPY, link.closing)
+        elif not link.closing.startswith(EVICTED):
             return
         elif link.name == self.name:
-            self.go_out(another_life(self.name))  # no other member has a certificate with this name
+            self.go_out(
+                describe_replacement(self.name)
+            )  # no other member has a certificate with this name
         else:
-            self.charge(link, PUT_OUT, link.closing)
+            self.add_vote(link, EVICTED, link.closing)
 
-    def wanted(self, link: Link, rows: dict[str, int]) -> None:
+    def relay(self, link: Link, rows: dict[str, int]) -> None:
         """Relay the requested batches of third members from now on."""
         for name, number in rows.items():
             lane = self.active.lanes.by_name.get(name)
@@ -674,12 +678,12 @@ class Node:
         learnt, self._learnt = self._learnt, {}
         return learnt
 
-    def stored(self, frontier: dict[str, int]) -> None:
+    def handle_stored(self, frontier: dict[str, int]) -> None:
         """Handle written rows: other members may learn of them now."""
         self._stored.update(frontier)
         self.news = True
         if self.ordering is not None and not self.out:
-            self.handshake.stored()
+            self.handshake.handle_stored()
 
     def safe(self) -> dict[str, int]:
         """Return sender id -> newest number that survives a crash of this member."""
@@ -704,14 +708,16 @@ class Node:
             link.loading.clear()
         return found
 
-    def loaded(self, number: int, lane: str, batches: Iterable[tuple[int, SignedBatch]]) -> None:
+    def handle_loaded(
+        self, number: int, lane: str, batches: Iterable[tuple[int, SignedBatch]]
+    ) -> None:
         """Take batches from the store."""
         link = self.links.get(number)
         if link is not None:
             link.asked.discard(lane)
             link.staged.setdefault(lane, deque()).extend(batches)
 
-    def acknowledged(self, count: int) -> None:
+    def finish(self, count: int) -> None:
         """Finish the first `count` messages for the application."""
         self.done = max(self.done, count)
         while self._open and self._before_open + self._open[0].live_count <= self.done:
@@ -732,7 +738,7 @@ class Node:
         if where := misfit(fields, (BYTES, NUMBER, BYTES)):
             raise DecodeError(f"invalid snapshot: {where}")
         self.group_tag, done, state = fields
-        ordering, waiting = self.ordering_class.restored(
+        ordering, waiting = self.ordering_class.from_state(
             state, self.settings, self.seals.seal, saved.batch_of
         )
         self.lane = ordering.me
@@ -837,7 +843,7 @@ class Node:
         batches: list[bytes] = []
         if link.member and not link.closing and not self.out and self.ordering is not None:
             batches = self.outbound.batches(link, budget)
-        return self.outbound.written(link, batches, now)
+        return self.outbound.collect(link, batches, now)
 
 
 def _drop_first(runs: deque[SentBatch], count: int) -> None:

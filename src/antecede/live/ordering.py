@@ -42,7 +42,7 @@ from antecede.live.settings import FULL, HOLD, NS, Settings
 
 Seal = Callable[[int, bytes], bytes]
 """Signer of own batches: (number, wire) -> signature."""
-MOST_LIVES = 1000
+MAX_INCARNATIONS = 1000
 """Incarnations of one member in the lifetime of a group. Ids are not reused, so each takes memory
 for good."""
 STRANGERS = 1000
@@ -67,7 +67,7 @@ class Row(NamedTuple):
     batch: SignedBatch
 
 
-class Guest(NamedTuple):
+class JoinState(NamedTuple):
     """State for a joining member."""
 
     invitation: bytes
@@ -118,7 +118,7 @@ class Ordering:
         """Newest own batch that a departed member acknowledged."""
         self.put_out_by: dict[str, str] = {}
         """Sender id of a member evicted in this run -> evicting member and reason."""
-        self.guests: dict[str, Guest] = {}
+        self.guests: dict[str, JoinState] = {}
         """Invited members that have not announced their join yet."""
         self.delivered: list[Delivery] = []
         self.backlog = Backlog()
@@ -148,7 +148,7 @@ class Ordering:
         self.keep_rows = False
         self.history: deque[Message] = deque(maxlen=settings.history)
         self._one_a_batch, self._largest = settings.by_reply, settings.max_message_bytes
-        self._orphans = orphans.Orphans(settings.on_missing_parent)
+        self._orphans = orphans.LostCauses(settings.on_missing_parent)
         self._pending: list[bytes] = []
         self._changes: list[Change] = []
         self._bytes = 0
@@ -307,7 +307,7 @@ class Ordering:
             for number, payload in enumerate(batch.said, batch.first):
                 self.history.append(Message(self.me, number, payload, answers, (), topics))
         for change in batch.changes:
-            self._changed(self.me, change)
+            self._apply_change(self.me, change)
 
     # -- receiving ---------------------------------------------------------------------------------
 
@@ -343,7 +343,7 @@ class Ordering:
             self._row(name, number, batch)
         self._deliver(messages)
         if self.cuts and self._one_a_batch:
-            self._deliver(orphans.released(self.group, self.cuts))
+            self._deliver(orphans.release_lost(self.group, self.cuts))
         return True
 
     def _row(self, lane: str, number: int, batch: SignedBatch) -> None:
@@ -355,8 +355,10 @@ class Ordering:
     def _check_lives(self, name: str) -> None:
         """Raise LimitError for a member with too many incarnations."""
         member = member_of(name)
-        if sum(member_of(lane) == member for lane in self.lanes.by_name) >= MOST_LIVES:
-            raise LimitError(f"{member} has had {MOST_LIVES} incarnations in this group, the limit")
+        if sum(member_of(lane) == member for lane in self.lanes.by_name) >= MAX_INCARNATIONS:
+            raise LimitError(
+                f"{member} has had {MAX_INCARNATIONS} incarnations in this group, the limit"
+            )
 
     def takes(self, name: str) -> bool:
         """Return whether further batches of a sender are accepted."""
@@ -478,7 +480,7 @@ class Ordering:
         first, said = batch.first, batch.said
         if self._one_a_batch:
             first, said = message.seq, said[:1]
-            if (given_up := self._orphans.set_aside(message)) is not None:
+            if (given_up := self._orphans.drop(message)) is not None:
                 self.given_up += 1
                 self.delivered.append(given_up)
                 return
@@ -493,9 +495,9 @@ class Ordering:
             if self.history.maxlen:
                 self.history.extend(run.messages())
         for change in batch.changes:
-            self._changed(message.sender, change)
+            self._apply_change(message.sender, change)
 
-    def stalled(self) -> dict[str, int]:
+    def list_stalled(self) -> dict[str, int]:
         """Return stalled sender -> its next batch number.
 
         The batch waits for capacity, or refers to an unknown sender.
@@ -534,7 +536,7 @@ class Ordering:
             for lane in self.members
         }
 
-    def _subscribed(self, by: str, change: Change) -> None:
+    def _apply_subscription(self, by: str, change: Change) -> None:
         if not self._by_topics or by in self.gone:
             return
         try:
@@ -551,14 +553,14 @@ class Ordering:
 
     # -- membership --------------------------------------------------------------------------------
 
-    def _changed(self, by: str, change: Change) -> None:
+    def _apply_change(self, by: str, change: Change) -> None:
         """Apply a change of the group. Changes commute: departed members never return."""
         if not _may_say(by, change):
             self.spoiled.setdefault(by, f"it announces that {change}; only {change.member} may")
             return
         before = set(self.members)
         if change.kind is ChangeKind.SUBSCRIBED:
-            self._subscribed(by, change)
+            self._apply_subscription(by, change)
         elif change.kind is ChangeKind.JOINED:
             if change.sender_id not in self.gone:
                 if change.sender_id not in self.members:  # else a restart, which announces it again
@@ -590,7 +592,7 @@ class Ordering:
         table = self.lanes.heard.pop(lane, {})
         self.had_by_departed = max(self.had_by_departed, table.get(self.me, 0))
 
-    def invite(self, lane: str) -> Guest:
+    def invite(self, lane: str) -> JoinState:
         """Invite a joining member, and keep from now on what it lacks.
 
         Repeated calls before its join return the same. If another member invited it before this one
@@ -602,8 +604,8 @@ class Ordering:
             self._check_invited(member_of(lane))
             self._forget_guests(member_of(lane))
             invitation = self._invite(lane)
-            guest = self.guests[lane] = Guest(invitation, self.done(), tuple(self.history))
-            self.lanes.acknowledged(lane, guest.frontier)
+            guest = self.guests[lane] = JoinState(invitation, self.find_done(), tuple(self.history))
+            self.lanes.acknowledge(lane, guest.frontier)
             if self.keep_rows:
                 self._row(lane, INVITED, SignedBatch(b"", b""))
         return guest
@@ -614,8 +616,10 @@ class Ordering:
 
     def _check_invited(self, member: str) -> None:
         """Raise LocalError for a member that was invited too often."""
-        if sum(member_of(lane) == member for lane in self.group.frontier()) >= MOST_LIVES:
-            raise LocalError(f"{member} has had {MOST_LIVES} incarnations in this group, the limit")
+        if sum(member_of(lane) == member for lane in self.group.frontier()) >= MAX_INCARNATIONS:
+            raise LocalError(
+                f"{member} has had {MAX_INCARNATIONS} incarnations in this group, the limit"
+            )
 
     def _forget_guests(self, member: str, but: str = "") -> None:
         """Forget the earlier invitations of a member: it has one incarnation at a time."""
@@ -628,7 +632,7 @@ class Ordering:
         """Return the sender ids of the other members."""
         return [lane for lane in self.members if lane != self.me]
 
-    def done(self) -> dict[str, int]:
+    def find_done(self) -> dict[str, int]:
         """Return sender -> number up to which all is delivered, where a joining member starts."""
         found = dict.fromkeys(self.lanes.by_name, 0)
         if self._by_topics:  # some numbers never arrive
@@ -656,7 +660,7 @@ class Ordering:
         lanes = {*self.others(), *self.guests, *connected} - self.gone
         stable = self.lanes.stable(lanes)
         if stable:
-            done = self.done()
+            done = self.find_done()
             self.lanes.free({name: min(number, done[name]) for name, number in stable.items()})
 
     # -- lost causes -------------------------------------------------------------------------------
@@ -668,7 +672,7 @@ class Ordering:
         "reply" only replies wait: see `antecede.live.orphans`.
         """
         if not self._one_a_batch:
-            return orphans.hopeless(self.group, self.gone, self.lanes.newest)
+            return orphans.find_hopeless(self.group, self.gone, self.lanes.newest)
         if self.settings.on_missing_parent == HOLD:
             return {}
         have = self.lanes.frontier()
@@ -677,11 +681,11 @@ class Ordering:
         )
         waiting = (
             self.lanes.by_name[name].get(number).wire
-            for name, number in self.stalled().items()
+            for name, number in self.list_stalled().items()
             if name in self.gone
         )
-        found = orphans.strangers(self.group, waiting, known)
-        return found | orphans.ended(self.group, self.gone, have, self.cuts)
+        found = orphans.find_unknown_senders(self.group, waiting, known)
+        return found | orphans.find_ended(self.group, self.gone, have, self.cuts)
 
     def cut(self, lane: str, last: int, lacking: tuple[str, ...]) -> None:
         """Truncate a departed sender's log behind a batch.
@@ -696,7 +700,7 @@ class Ordering:
             if lane not in self.lanes.by_name:  # an unknown sender, evicted if it appears later
                 self.gone.add(lane)
             self._deliver(())
-            self._deliver(orphans.released(self.group, self.cuts))
+            self._deliver(orphans.release_lost(self.group, self.cuts))
             return
         self._deliver(self.group.leave(lane, last, force=True))
         lost = self.lanes.newest(lane) - last
@@ -732,7 +736,7 @@ class Ordering:
         )
 
     @classmethod
-    def restored(
+    def from_state(
         cls,
         stored: bytes,
         settings: Settings,
@@ -764,8 +768,8 @@ class Ordering:
             wires = ((one, batch_of(*one).wire) for one in held)
             ordering.clock.topics = {one: heads.read_head(wire).topics for one, wire in wires}
         for name, given, frontier in was.guests:
-            ordering.guests[name] = Guest(given, dict(frontier))
-            ordering.lanes.acknowledged(name, dict(frontier))
+            ordering.guests[name] = JoinState(given, dict(frontier))
+            ordering.lanes.acknowledge(name, dict(frontier))
         return ordering, [ordering_state.as_said(one) for one in was.open]
 
     def replay(self, row: Row) -> None:

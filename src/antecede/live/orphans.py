@@ -21,7 +21,7 @@ Ends = dict[str, tuple[int, tuple[str, ...]]]
 """Sender id -> (its last valid batch, senders with missing batches)."""
 
 
-def hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -> Ends:
+def find_hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -> Ends:
     """Return the ends of departed senders' logs in orders where all messages wait for causes.
 
     `newest`: newest batch here by sender.
@@ -46,7 +46,7 @@ def hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -
     return ends
 
 
-def ended(
+def find_ended(
     group: Group, gone: Container[str], newest: Mapping[str, int], cuts: Container[str]
 ) -> Ends:
     """Return the ends of departed senders' logs whose later batches held replies need."""
@@ -59,7 +59,7 @@ def ended(
     return {lane: (newest.get(lane, 0), (lane,)) for lane in sorted(lanes)}
 
 
-def released(group: Group, cuts: Mapping[str, int]) -> list[group_message.Message]:
+def release_lost(group: Group, cuts: Mapping[str, int]) -> list[group_message.Message]:
     """Return the messages that waited only for batches behind the ends, and their dependents."""
     found: list[group_message.Message] = []
     while group.stats().held:
@@ -76,7 +76,7 @@ def released(group: Group, cuts: Mapping[str, int]) -> list[group_message.Messag
     return found
 
 
-def strangers(group: Group, waiting: Iterable[bytes], known: Container[str]) -> Ends:
+def find_unknown_senders(group: Group, waiting: Iterable[bytes], known: Container[str]) -> Ends:
     """Return, as `ended`, the unknown senders that waiting messages reply to.
 
     `waiting`: batches of departed members that the group rejects, since they refer to senders that
@@ -91,7 +91,7 @@ def strangers(group: Group, waiting: Iterable[bytes], known: Container[str]) -> 
     return found
 
 
-class Orphans:
+class LostCauses:
     """Treatment of replies without a parent, by the policy of the group."""
 
     def __init__(self, policy: str, aside: Iterable[Id] = ()) -> None:
@@ -99,7 +99,7 @@ class Orphans:
         self.aside = set(aside)
         """Dropped messages."""
 
-    def set_aside(self, message: group_message.Message) -> MessagesAbandoned | None:
+    def drop(self, message: group_message.Message) -> MessagesAbandoned | None:
         """Return the event that replaces a dropped message. None: deliver it."""
         if self._policy != DROP:
             return None

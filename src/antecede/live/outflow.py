@@ -40,7 +40,7 @@ class Outbound:
         """Continue behind the newest own batch in the store."""
         self.begun = self.written_upto = newest
 
-    def told(self, number: int) -> None:
+    def record_announced(self, number: int) -> None:
         """Record that others know of own batches up to this one."""
         self.written_upto = max(self.written_upto, number)
 
@@ -65,7 +65,7 @@ class Outbound:
             self.places.append(lane)
         return place
 
-    def written(self, link: Link, batches: list[bytes], now: int) -> list[bytes]:
+    def collect(self, link: Link, batches: list[bytes], now: int) -> list[bytes]:
         """Return the bytes to write on a connection now, with these batch frames at the end."""
         parts: list[bytes] = []
         if link.lane and link.named < len(self.places):
@@ -122,7 +122,7 @@ class Outbound:
         if self._node.topic_filter is not None:
             size = self._node.topic_filter.pull(link, name, found, upto, budget, parts)
             if name == self._node.lane:
-                self.told(link.cursors.get(name, 0))
+                self.record_announced(link.cursors.get(name, 0))
             return size
         for number, batch in found:
             if number > upto or size >= budget:
@@ -134,7 +134,7 @@ class Outbound:
             if name != self._node.lane:
                 self.resent += 1
             elif number > self.written_upto:
-                self.told(number)
+                self.record_announced(number)
         return size
 
     def say_gone(self, link: Link, name: str, oldest: int) -> None:
@@ -146,13 +146,13 @@ class Outbound:
     def batch_frame(self, name: str, number: int, batch: SignedBatch) -> bytes:
         """Return the frame of a batch."""
         if name != self._node.lane or len(batch.wire) > SMALL_BATCH:
-            return self._made(name, number, batch)
+            return self._make_frame(name, number, batch)
         frame = self._framed.get(number)
         if frame is None:
-            frame = self._framed[number] = self._made(name, number, batch)
+            frame = self._framed[number] = self._make_frame(name, number, batch)
             self._framed.pop(number - BATCH_FRAMES, None)
         return frame
 
-    def _made(self, name: str, number: int, batch: SignedBatch) -> bytes:
+    def _make_frame(self, name: str, number: int, batch: SignedBatch) -> bytes:
         head = varint(self.place(name)) + varint(number) + block(batch.seal)
         return wire.pack_frame(wire.BATCH, head, batch.wire)

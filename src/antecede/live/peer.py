@@ -43,8 +43,8 @@ from antecede.formatting import counted, shown
 from antecede.live.begun import LoopGuard
 from antecede.live.drivers.addresses import (
     addresses_of,
-    joined_address,
-    reached_at,
+    find_reachable_host,
+    join_address,
     split_address,
     split_listening,
 )
@@ -233,26 +233,26 @@ class Peer:
         try:
             await self._begin()
         except BaseException:
-            self._begun.failed()
+            self._begun.unbind()
             raise
         return self
 
     async def _begin(self) -> None:
-        store = self._opened()
+        store = self._open_store()
         life = _life(store)
         self._node = node = making.node_kind(self.settings)(
-            *(self.name, self.settings, life, self._advertised()),
+            *(self.name, self.settings, life, self._find_address()),
             seals=self._seals(store, lane_of(self.name, life)),
             durable=store is not None,
         )
-        saved = store.saved() if store is not None else None
+        saved = store.load() if store is not None else None
         self._driver = TcpDriver(
             *(node,),
             secure=self._tls,
             store=store,
-            ready=self._delivered,
+            ready=self._handle_delivered,
             changed=self._waking.wake,
-            done=self._inbox.done_upto,
+            finish=self._inbox.count_done,
         )
         try:
             if (clock := self._driver.clock) is not None:
@@ -272,7 +272,7 @@ class Peer:
             await self._driver.close()
             raise
 
-    def _opened(self) -> Store | None:
+    def _open_store(self) -> Store | None:
         if self._store_path is None:
             return None
         room, options = self.settings.tags()
@@ -289,13 +289,13 @@ class Peer:
             store.put("secret", seals.secret)
         return seals
 
-    def _advertised(self) -> str:
+    def _find_address(self) -> str:
         if self._address is not None:
             return self._address
         if self._listen is None:
             return ""
         host, port = self._listen
-        return joined_address(reached_at(host), port)
+        return join_address(find_reachable_host(host), port)
 
     async def _begin_to_listen(self, node: Node) -> None:
         if self._listen is None:
@@ -306,9 +306,9 @@ class Peer:
         except OSError as error:
             raise PeerError(f"{self.name} cannot listen at {host}:{port}: {error}") from error
         if self._address is None:
-            node.address = joined_address(reached_at(host), bound)
+            node.address = join_address(find_reachable_host(host), bound)
 
-    def _traced(self) -> Trace | None:
+    def _open_trace(self) -> Trace | None:
         """Return the trace writer. None: no trace."""
         if self._trace is None and self._trace_path is not None and self._in_group:
             from antecede.live.traces import Trace  # needs the extra
@@ -321,8 +321,8 @@ class Peer:
         return self._trace
 
     def _note_delivered(self, said: SentBatch) -> None:
-        if (trace := self._traced()) is not None:
-            trace.delivered(said)
+        if (trace := self._open_trace()) is not None:
+            trace.record_deliveries(said)
 
     async def __aexit__(
         self,
@@ -349,8 +349,12 @@ class Peer:
         Without a store the log lists, at level ERROR, the messages that no other member has.
         """
         if not self._ended:
-            if self._store_path is None and not self.node.left and (lost := await self._lost()):
-                self._tell_lost(lost)
+            if (
+                self._store_path is None
+                and not self.node.left
+                and (lost := await self._find_lost())
+            ):
+                self._log_lost(lost)
             self._ended = True
             self._waking.wake()
             self._showing.close()
@@ -422,12 +426,12 @@ class Peer:
         trouble = str(broken) if broken is not None else "it is closed" if self._ended else ""
         trouble = trouble or ("it has left" if self.node.left else "")
         lost = self._trace.lost if self._trace is not None else 0
-        left = self._tls.left_s(time.time()) if self._tls is not None else None
+        left = self._tls.remaining_s(time.time()) if self._tls is not None else None
         return status_of(
-            *(self.node, time.monotonic_ns(), trouble, self._inbox.done_upto()),
+            *(self.node, time.monotonic_ns(), trouble, self._inbox.count_done()),
             trace_rows_dropped=lost,
             certificate_expires_in_s=left,
-            connection_bytes=self._running.buffered(),
+            connection_bytes=self._running.count_buffered(),
         )
 
     async def bootstrap(self) -> None:
@@ -437,9 +441,9 @@ class Peer:
         """
         if self._is_new():
             self._running.show()
-            self.node.found(secrets.token_bytes(8))
+            self.node.bootstrap(secrets.token_bytes(8))
             self._running.soon()
-            await self._until(self._settled)
+            await self._until(self._is_settled)
 
     async def join(
         self, address: str | Sequence[str], *, timeout_s: float = 10.0, or_bootstrap: bool = False
@@ -498,7 +502,7 @@ class Peer:
             (waiting.add if self.node.refusal else waiting.discard)(one)
             is_absent = NOBODY in failures[known:]
             (absent.add if is_absent else absent.discard)(one)
-        await self._until(self._settled)
+        await self._until(self._is_settled)
         if self._timed:  # batches sent before all are connected would be late for the bounds
             await self._until(lambda: not self.node.timers.unheard(), LINKS_S)
 
@@ -549,7 +553,7 @@ class Peer:
             )
         await asyncio.sleep(CALL_AGAIN_S)
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         """Return whether the store has the first own batch. Raises PeerError after an eviction."""
         node = self.node
         if node.out:  # by a later incarnation of this name
@@ -574,19 +578,19 @@ class Peer:
         connected, last = set(node.greeted), node.active.newest_with_messages()
 
         def is_known() -> bool:
-            owed = connected & node.greeted.keys() & set(node.unacknowledged_members())
-            return bool(node.out) or (not owed and node.heard_upto() >= last)
+            owed = connected & node.greeted.keys() & set(node.list_unacknowledged())
+            return bool(node.out) or (not owed and node.find_acknowledged() >= last)
 
         await self._until(is_known, timeout_s)
-        if lost := await self._lost():
-            self._tell_lost(lost)
+        if lost := await self._find_lost():
+            self._log_lost(lost)
         else:
             node.parted = True
         return lost
 
-    async def _lost(self) -> tuple[Id, ...]:
+    async def _find_lost(self) -> tuple[Id, ...]:
         """Return the messages of this member that no other member has."""
-        ordering, had = self.node.ordering, self.node.heard_upto()
+        ordering, had = self.node.ordering, self.node.find_acknowledged()
         if ordering is None or self.node.out or self._running.broken is not None:
             return ()
         if ordering.unsent and not self.node.in_minority:
@@ -596,7 +600,7 @@ class Peer:
             found += ordering.ids_in(number, batch.wire)
         return tuple(found)
 
-    def _tell_lost(self, lost: tuple[Id, ...]) -> None:
+    def _log_lost(self, lost: tuple[Id, ...]) -> None:
         some = [str(one) for one in lost[:NAMED]]
         self._running.note("lost", self._words(lost), count=len(lost), ids=some)
 
@@ -698,10 +702,10 @@ class Peer:
             self._running.show()
             if why := self.node.why_nothing_is_heard():
                 raise PeerError(why)
-        trace = self._traced() if self._trace_path is not None else None
+        trace = self._open_trace() if self._trace_path is not None else None
         sent = ordering.say(payload, answered, topics)
         if trace is not None:
-            trace.sent(sent, answered)
+            trace.record_send(sent, answered)
         return sent
 
     async def subscribe(self, topics: Collection[str]) -> None:
@@ -746,7 +750,7 @@ class Peer:
         flow = self.node.flow
         while (
             ordering.waiting_bytes > PENDING
-            or driver.choked()
+            or driver.is_choked()
             or driver.behind(at_most)
             or flow.is_full
         ):
@@ -772,7 +776,7 @@ class Peer:
         while await self._more():
             for message in inbox.run:
                 yield message
-            self._finished(inbox.current)
+            self._finish(inbox.current)
         self._end_taking(too_late)
 
     def _end_taking(self, too_late: bool) -> None:
@@ -793,7 +797,7 @@ class Peer:
                 yield inbox.others.popleft()
             for message in inbox.run:
                 yield message
-            self._finished(inbox.current)
+            self._finish(inbox.current)
         self._end_taking(too_late)
 
     async def batches(self) -> AsyncIterator[SentBatch]:
@@ -808,7 +812,7 @@ class Peer:
                 self._inbox.hand_over(said, len(said.payloads), self.node.ordering)
                 taken = self._inbox.taken
                 yield said.tail(left)
-                self._inbox.finished(said, self.node.ordering, taken)
+                self._inbox.finish(said, self.node.ordering, taken)
         self._end_taking(too_late)
 
     async def _more(self, others: deque[View | MessagesAbandoned] | None = None) -> bool:
@@ -817,7 +821,7 @@ class Peer:
         Without `others`, events that are not messages are dropped.
         """
         inbox = self._inbox
-        self._running.done(inbox.done)
+        self._running.finish(inbox.done)
         self._note_consumed()
         while not inbox.next(others):
             self._running.read(True)
@@ -837,8 +841,8 @@ class Peer:
         if self.node.consume(count):
             self._running.soon()
 
-    def _finished(self, said: SentBatch | None) -> None:
-        self._inbox.finished(said, self.node.ordering)
+    def _finish(self, said: SentBatch | None) -> None:
+        self._inbox.finish(said, self.node.ordering)
 
     def causal_context(self) -> Past:
         """Return the causal context of this program for `antecede.core.propagation`.
@@ -856,7 +860,7 @@ class Peer:
             )
         return self._inbox.past(ordering)
 
-    def _delivered(self) -> None:
+    def _handle_delivered(self) -> None:
         """Wake the application. Beyond the limit, stop reading so that other members wait."""
         ordering = self.node.ordering
         if ordering is not None and (
@@ -876,7 +880,7 @@ class Peer:
         if not isinstance(message, Message):
             raise LocalError(f"cannot acknowledge {shown(message)}; expected a Message")
         self._inbox.acknowledge(message)
-        self._running.done(self._inbox.done)
+        self._running.finish(self._inbox.done)
         if self._keeps_open:
             self._note_consumed()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from antecede.live.charges import OLD_COPY, PUT_OUT
+from antecede.live.charges import EVICTED, OLD_COPY
 from antecede.live.links import Link
 from antecede.live.settings import NS
 
@@ -26,7 +26,7 @@ MOST_NAMES: Final = 1 << 12
 
 def rejection(words: str) -> str:
     """Return the text of a BYE that rejects the other end."""
-    return words if words.startswith((PUT_OUT, OLD_COPY)) else REJECTED + words
+    return words if words.startswith((EVICTED, OLD_COPY)) else REJECTED + words
 
 
 class Rejections:
@@ -41,7 +41,7 @@ class Rejections:
     def read_bye(self, link: Link, text: str) -> str:
         """Record whether a BYE is a rejection; return its text."""
         words = text.removeprefix(REJECTED)
-        if text.startswith((REJECTED, PUT_OUT, OLD_COPY)):
+        if text.startswith((REJECTED, EVICTED, OLD_COPY)):
             self.note(link, words)
         return words
 
@@ -51,7 +51,7 @@ class Rejections:
         if link.name and (link.name in self.by or len(self.by) < MOST_NAMES):
             self.by[link.name] = words
 
-    def ended(self, link: Link, now: int) -> None:
+    def handle_close(self, link: Link, now: int) -> None:
         """Delay the next dial after a dialed connection that ended with a rejection."""
         if link.is_rejected and link.dialed and link.name:
             self.delay(link.name, now)

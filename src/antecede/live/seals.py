@@ -104,7 +104,7 @@ class CertifiedSignatures:
 
     def seal(self, number: int, wire: bytes) -> bytes:
         """Return the signature of an own batch."""
-        return self._key.sign(_sealed(self._lane, number, wire))
+        return self._key.sign(_make_signed_bytes(self._lane, number, wire))
 
     def check(self, lane: str, number: int, wire: bytes, seal: bytes) -> None:
         """Raise DecodeError unless the sender signed this batch."""
@@ -112,7 +112,7 @@ class CertifiedSignatures:
         if key is None:
             raise DecodeError(f"batch {number} of {lane} without a statement of its signer")
         try:
-            key.verify(seal, _sealed(lane, number, wire))
+            key.verify(seal, _make_signed_bytes(lane, number, wire))
         except InvalidSignature as error:
             raise DecodeError(f"batch {number} of {lane} has an invalid signature") from error
 
@@ -125,7 +125,7 @@ def _parts(owner: bytes) -> tuple[bytes, bytes, bytes]:
     return parts
 
 
-def _sealed(lane: str, number: int, wire: bytes) -> bytes:
+def _make_signed_bytes(lane: str, number: int, wire: bytes) -> bytes:
     digest = hashlib.blake2b(wire, digest_size=32).digest()
     return BATCH + block(lane.encode()) + number.to_bytes(8, "big") + digest
 

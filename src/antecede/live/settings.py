@@ -109,7 +109,7 @@ class Settings:
             if (value := getattr(self, name)) > most:
                 raise LocalError(f"{name}={shown(value)} is too large; the limit is {most:,}")
         self._check_named()
-        group = self._tried()
+        group = self._try_group()
         if group.has_notes and not group.guarantee.needs_time:
             own = "; see examples/lossy_sockets.py for UDP" if self.order == "matrix" else ""
             raise LocalError(
@@ -131,7 +131,7 @@ class Settings:
                 "raise max_packet="
             )
 
-    def _tried(self) -> Group:
+    def _try_group(self) -> Group:
         """Return the ordering group of one founder. Rephrase its errors for a peer."""
         try:
             return self.group("a~00000000")

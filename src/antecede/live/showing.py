@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from antecede.errors import PeerError
-from antecede.live.drivers.addresses import joined_address, reached_at, split_listening
+from antecede.live.drivers.addresses import find_reachable_host, join_address, split_listening
 from antecede.live.status import Status
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class StatusServer:
             raise PeerError(
                 f"{self._name} cannot serve status at {host}:{port}: {error}"
             ) from error
-        self.address = joined_address(reached_at(host), bound)
+        self.address = join_address(find_reachable_host(host), bound)
 
     def close(self) -> None:
         """Stop the server."""

@@ -192,7 +192,7 @@ def status_of(
         *(node.name, node.lane, settings.group_name, settings.order, node.address),
         *(not unhealthy_reason, unhealthy_reason, node.in_minority, tuple(members_of(node, now))),
         held=ordering.group.stats().held if ordering is not None else 0,
-        oldest_held=tuple(_held(node, now)),
+        oldest_held=tuple(_list_held(node, now)),
         sent=ordering.said if ordering is not None else 0,
         delivered=ordering.place if ordering is not None else 0,
         pending_messages=max(0, ordering.place - done) if ordering else 0,
@@ -269,11 +269,11 @@ def members_of(node: Node, now: int) -> Iterator[MemberStatus]:
         )
 
 
-def _held(node: Node, now: int) -> Iterator[HeldStatus]:
+def _list_held(node: Node, now: int) -> Iterator[HeldStatus]:
     ordering, since = node.ordering, node.timers.held
     if ordering is None:
         return
-    since.look(ordering.group, now)
+    since.sample(ordering.group, now)
     held = [(Id(*one.message.id), one) for one in ordering.group.blocked_on()]
     held.sort(key=lambda one: -since.of(one[0], now))
     for name, one in held[:OLDEST]:
@@ -324,7 +324,7 @@ def format_status(status: Status) -> str:
         f"  {_condition(status)}",
         f"  {status.others}; {counted(status.sent, 'message')} sent, {status.delivered:,} delivered"
         f", {status.held:,} held, {status.pending_messages:,} pending for the application",
-        f"  {_kept(status)}",
+        f"  {_format_memory(status)}",
         f"  inbox {_size(status.inbox_bytes)} of {_size(status.inbox_limit)}, unacknowledged "
         f"{_size(status.unacknowledged_bytes)} of {_size(status.unacknowledged_limit)}",
     ]
@@ -346,7 +346,7 @@ def format_status(status: Status) -> str:
     lines += [f"  rejected by {name}: {why}" for name, why in sorted(status.rejected_by.items())]
     lines += _topic_lines(status) + clock_lines(status.clock)
     lines += _member_table(status.members)
-    lines += _held_lines(status)
+    lines += _format_held(status)
     return "\n".join(_printable(line) for line in lines)
 
 
@@ -375,7 +375,7 @@ def _condition(status: Status) -> str:
     return "IN MINORITY: sends and delivers nothing" if status.in_minority else "healthy"
 
 
-def _kept(status: Status) -> str:
+def _format_memory(status: Status) -> str:
     kept = f"{_size(status.memory_bytes)} of {_size(status.memory_limit)} in memory"
     if not status.is_durable:
         return f"{kept}; no store: a crash loses undelivered messages"
@@ -434,7 +434,7 @@ def _cells(text: str) -> int:
     return cells(text)
 
 
-def _held_lines(status: Status) -> list[str]:
+def _format_held(status: Status) -> list[str]:
     if not status.held:
         return []
     more = status.held - len(status.oldest_held)

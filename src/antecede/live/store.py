@@ -192,7 +192,7 @@ class Store:
             raise self._error("written", error) from error
         self._last = last
 
-    def saved(self) -> Saved | None:
+    def load(self) -> Saved | None:
         """Return the state for a restart. None: empty store."""
         snapshot = self.get("snapshot")
         if snapshot is None:

@@ -178,13 +178,13 @@ class ClockMonitor:
     def _say_contradicted(self, by_ns: int) -> None:
         if self.check.is_contradicted and not self._contradicted:
             self._contradicted = True
-            self._alarm(NOT_FOLLOWED, self.name, by_ns, None)
+            self._record_violation(NOT_FOLLOWED, self.name, by_ns, None)
 
-    def stamped_ahead_ns(self) -> int:
+    def find_lead_ns(self) -> int:
         """Return the lead of own messages over other clocks if members reject them; else 0."""
         by_ns = self.check.ahead_of_others(self.reading or 0, self._now)
         if by_ns and not self._stamped_ahead:
-            self._alarm(STAMPED_AHEAD, self.name, by_ns, None)
+            self._record_violation(STAMPED_AHEAD, self.name, by_ns, None)
         self._stamped_ahead = bool(by_ns)
         return by_ns
 
@@ -193,7 +193,9 @@ class ClockMonitor:
             return
         slack_ns = 2 * self.bounds.accuracy_ns + passed_ns // RATE
         if abs(jump_ns) > slack_ns:
-            self._alarm(SET_BACK if jump_ns < 0 else SET_AHEAD, self.name, abs(jump_ns), None)
+            self._record_violation(
+                SET_BACK if jump_ns < 0 else SET_AHEAD, self.name, abs(jump_ns), None
+            )
 
     def resume(self, reading: int | None, now: int) -> None:
         """Continue with the last reading of the order after a restart."""
@@ -222,7 +224,7 @@ class ClockMonitor:
 
     # -- receiving ---------------------------------------------------------------------------------
 
-    def received(self, lane: str, number: int, head: Head, *, direct: bool) -> None:
+    def check_batch(self, lane: str, number: int, head: Head, *, direct: bool) -> None:
         """Check a received batch; `direct`: from its sender."""
         if self.reading is None or self.bounds is None:
             return
@@ -237,10 +239,10 @@ class ClockMonitor:
             direct = False
         elif took_ns > self.bounds.most_ns + error_ns:
             by_ns = took_ns - self.bounds.most_ns - error_ns
-            self._alarm(LATE, member, by_ns, Id(lane, number))
+            self._record_violation(LATE, member, by_ns, Id(lane, number))
         if took_ns < self.bounds.least_ns - error_ns:
             by_ns = self.bounds.least_ns - error_ns - took_ns
-            self._alarm(EARLY, member, by_ns, Id(lane, number))
+            self._record_violation(EARLY, member, by_ns, Id(lane, number))
         if direct:
             self.delays[member] = self.delays.get(member, NONE).with_one(took_ns, error_ns)
 
@@ -252,7 +254,9 @@ class ClockMonitor:
             self._off.discard(member)
         elif member not in self._off:
             self._off.add(member)
-            self._alarm(UNKNOWN if accuracy_ns is None else ACCURACY, member, by_ns, batch)
+            self._record_violation(
+                UNKNOWN if accuracy_ns is None else ACCURACY, member, by_ns, batch
+            )
 
     @property
     def off(self) -> tuple[str, ...]:
@@ -261,7 +265,7 @@ class ClockMonitor:
 
     # -- bound violations --------------------------------------------------------------------------
 
-    def _alarm(self, kind: str, member: str, by_ns: int, batch: Id | None) -> None:
+    def _record_violation(self, kind: str, member: str, by_ns: int, batch: Id | None) -> None:
         self.counts[kind] += 1
         before = self._waiting.get((kind, member))
         if before is None:
@@ -271,7 +275,7 @@ class ClockMonitor:
             one = before._replace(by_s=by_s, times=before.times + 1)
         self._waiting[kind, member] = one
 
-    def take_alarms(self, now: int) -> Iterator[BoundViolation]:
+    def take_violations(self, now: int) -> Iterator[BoundViolation]:
         """Yield the violations to report at `now` (ns), once each."""
         for key in list(self._waiting):
             told = self._told_ns.get(key)
@@ -283,7 +287,7 @@ class ClockMonitor:
 
     # -- store -------------------------------------------------------------------------------------
 
-    def measured(self) -> bytes:
+    def pack_delays(self) -> bytes:
         """Return the delays as bytes."""
         rows = (
             (name, one.batches, *one.least_ns, *one.most_ns)

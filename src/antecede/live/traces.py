@@ -114,7 +114,7 @@ class Trace:
 
     # -- in the loop -------------------------------------------------------------------------------
 
-    def sent(self, message: Id, reply_to: Iterable[Id] = ()) -> None:
+    def record_send(self, message: Id, reply_to: Iterable[Id] = ()) -> None:
         """Record a send of the application."""
         number = message.number
         parents = [str(one) for one in reply_to]
@@ -125,7 +125,7 @@ class Trace:
         self._last = number
         self._put(_Rows(SEND, self._me, number, 1, number, tuple(parents), time.time_ns()))
 
-    def delivered(self, said: SentBatch) -> None:
+    def record_deliveries(self, said: SentBatch) -> None:
         """Record deliveries, except history from before the join."""
         if said.is_history or not said.live_count:
             return

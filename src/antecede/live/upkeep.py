@@ -76,12 +76,12 @@ class Timers:
 
     # -- connections -------------------------------------------------------------------------------
 
-    def met(self, link: Link, now: int) -> None:
+    def handle_connection(self, link: Link, now: int) -> None:
         """Handle a new connection to a member."""
         self._calls.pop(link.lane, None)
         self._heard_ns[link.lane] = now
 
-    def lost(self, link: Link, now: int) -> None:
+    def handle_close(self, link: Link, now: int) -> None:
         """Handle the end of a member's connection."""
         self._heard_ns[link.lane] = now
         self._calls[link.lane] = self._first_call(link.lane, now)
@@ -117,7 +117,7 @@ class Timers:
             if (
                 lane in node.greeted
                 or not address
-                or (node.left and lane not in node.unacknowledged_members())
+                or (node.left and lane not in node.list_unacknowledged())
             ):
                 continue
             due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
@@ -164,18 +164,18 @@ class Timers:
                 return
         if now - self._looked_ns >= settings.repair_delay_ns // 4:
             self._looked_ns = now
-            node.weigh(now)
+            node.count_votes(now)
             if node.out:
                 return
             self._end_gone(now)
             self._end_lives_beside()
             self._forget_guests(now)
             self._give_up(now)
-            self._put_out(now)
+            self._evict_silent(now)
         if now - self._freed_ns >= self._free_every_ns():
             self._freed_ns = now
             self._free(now)
-            self.held.look(node.active.group, now)
+            self.held.sample(node.active.group, now)
 
     def _forgive(self, now: int) -> None:
         """Excuse the silence of other members while this process was suspended."""
@@ -229,7 +229,7 @@ class Timers:
         """Request batches that their sender does not send."""
         ordering = self._node.active
         behind = {}
-        for lane, known in self.known_newest().items():
+        for lane, known in self.find_newest().items():
             newest = ordering.lanes.newest(lane)
             if known <= newest or lane == self._node.lane or not ordering.takes(lane):
                 continue
@@ -279,7 +279,7 @@ class Timers:
                 )
                 return
 
-    def known_newest(self) -> dict[str, int]:
+    def find_newest(self) -> dict[str, int]:
         """Return sender -> newest number at connected members, where some member has more."""
         known: dict[str, int] = {}
         heard = self._node.active.lanes.heard
@@ -307,7 +307,7 @@ class Timers:
             and lane not in link.distrusted
         ]
         if not newest:
-            able = [link for link in able if self._believed(link.name, lane)]
+            able = [link for link in able if self._accepts_report(link.name, lane)]
         if not able:
             return
         able.sort(key=lambda link: (asked is not None and link.number <= asked[0], link.number))
@@ -336,7 +336,7 @@ class Timers:
         asked_of = {lane: links.get(number) for lane, (number, _) in self._asked.items()}
         return {lane: link.lane for lane, link in asked_of.items() if link is not None}
 
-    def _believed(self, name: str, lane: str) -> bool:
+    def _accepts_report(self, name: str, lane: str) -> bool:
         """Return whether a member's report of an unknown sender is accepted."""
         lanes, known = self._strangers.setdefault(name, set()), self._node.active.lanes
         lanes.difference_update([one for one in lanes if known.newest(one)])
@@ -359,7 +359,7 @@ class Timers:
         Then all come to the same result.
         """
         ordering = self._node.active
-        if not ordering.gone or not self._agreed():
+        if not ordering.gone or not self._is_agreed():
             self._agreed_ns = None
             return
         self._agreed_ns = now if self._agreed_ns is None else self._agreed_ns
@@ -368,11 +368,11 @@ class Timers:
                 if lane not in ordering.cuts:
                     ordering.cut(lane, last, lacking)
 
-    def _agreed(self) -> bool:
+    def _is_agreed(self) -> bool:
         """Return whether all members are connected and agree on the departed senders."""
         node = self._node
         ordering = node.active
-        waits = ordering.group.stats().held or ordering.stalled()
+        waits = ordering.group.stats().held or ordering.list_stalled()
         if not waits or self.unheard():
             return False
         heard, newest = ordering.lanes.heard, ordering.lanes.newest
@@ -398,34 +398,34 @@ class Timers:
         flow.update()
         if not node.is_reading or node.in_minority or node.left:
             flow.forgive()
-            self._laggards.rest()
+            self._laggards.reset()
             return
         if (slow := flow.slow(now)) is not None:
-            self._send_away(*slow)
+            self._evict_slow(*slow)
             return
         # Senders that respect the limits stay below this.
         at_most = FALLBACK_TIMES * max(flow.budget, FALLBACK_BYTES)
         kept = lanes.bytes + lanes.spilled_bytes
-        kept -= self._left_behind() if kept > at_most else 0
+        kept -= self._count_undeliverable() if kept > at_most else 0
         if kept <= at_most:
-            self._laggards.rest()
+            self._laggards.reset()
             return
         behind = self._behind_here()
-        slowest = self._laggards.judge(kept, at_most, at_most // FALLBACK_TIMES, behind)
+        slowest = self._laggards.sample(kept, at_most, at_most // FALLBACK_TIMES, behind)
         if slowest is not None:
-            self._send_away(slowest, laggards.words(kept, behind[slowest]))
+            self._evict_slow(slowest, laggards.words(kept, behind[slowest]))
 
-    def _left_behind(self) -> int:
+    def _count_undeliverable(self) -> int:
         """Return the bytes of departed senders that cannot be delivered, which no member causes."""
         ordering = self._node.active
-        done, lanes = ordering.done(), ordering.lanes
+        done, lanes = ordering.find_done(), ordering.lanes
         return sum(
-            lanes.kept(lane, done.get(lane, 0), lanes.newest(lane))
+            lanes.count_retained(lane, done.get(lane, 0), lanes.newest(lane))
             for lane in ordering.gone
             if lanes.newest(lane) > done.get(lane, 0)
         )
 
-    def _send_away(self, lane: str, why: str) -> None:
+    def _evict_slow(self, lane: str, why: str) -> None:
         """Evict a member, or drop a connection that is not a member's."""
         node = self._node
         ordering = node.active
@@ -441,17 +441,17 @@ class Timers:
     def _behind_here(self) -> dict[str, Behind]:
         """Return the backlog of each: bytes that it lacks, and undelivered bytes that it sent."""
         ordering = self._node.active
-        lanes, done = ordering.lanes, ordering.done()
+        lanes, done = ordering.lanes, ordering.find_done()
         waits = {*ordering.others(), *ordering.guests, *self._node.greeted} - ordering.gone
         found: dict[str, Behind] = {}
         for one in waits:
             table, newest = lanes.heard.get(one, {}), lanes.newest
             lacks = sum(
-                lanes.kept(name, table.get(name, 0), min(upto, newest(name)))
+                lanes.count_retained(name, table.get(name, 0), min(upto, newest(name)))
                 for name, upto in done.items()
                 if name != one  # it has its own batches
             )
-            said = lanes.kept(one, done.get(one, 0), newest(one)) if newest(one) else 0
+            said = lanes.count_retained(one, done.get(one, 0), newest(one)) if newest(one) else 0
             has = sum(number for name, number in table.items() if name != one)
             # If most of it are its own batches, neither sending nor receiving is progress.
             found[one] = Behind(lacks + said, has if lacks >= said else done.get(one, 0))
@@ -500,7 +500,7 @@ class Timers:
                 del ordering.guests[lane]
                 ordering.lanes.heard.pop(lane, None)
 
-    def _put_out(self, now: int) -> None:
+    def _evict_silent(self, now: int) -> None:
         """Evict members that no connected member has heard for long enough."""
         node, after = self._node, self._node.settings.evict_after_ns
         if node.in_minority or node.left:  # the eviction would arrive after a reunion, or too late
@@ -509,13 +509,13 @@ class Timers:
             since = self._heard_ns.setdefault(lane, now)
             if after is None or now - since <= after:
                 continue
-            if not self._may_put_out():
+            if not self._may_evict():
                 return
             if not all(lane in link.unheard for link in node.greeted.values()):
                 continue
             node.evict(lane, f"unheard for {(now - since) // 10**6} ms")
 
-    def _may_put_out(self) -> bool:
+    def _may_evict(self) -> bool:
         """Return whether this member is in the larger part of the group.
 
         So two parts never evict each other. Of two halves it is the one with the least name.

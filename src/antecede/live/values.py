@@ -17,7 +17,7 @@ _NUMBERS: Final = {"int": False, "int | None": True}
 """Annotation of a number -> whether None is allowed."""
 
 
-def told(name: str) -> str:
+def argument_name(name: str) -> str:
     """Return the argument name of a setting: times in seconds."""
     return f"{name[:-3]}_s" if name.endswith("_ns") else name
 
@@ -35,11 +35,13 @@ def check_fields(settings: Any, above_zero: Iterable[str]) -> None:
         if one.type not in _NUMBERS or (value is None and _NUMBERS[one.type]):
             continue
         if isinstance(value, bool) or not isinstance(value, int):
-            raise LocalError(f"{told(one.name)}={shown(value)} is invalid; expected a whole number")
+            raise LocalError(
+                f"{argument_name(one.name)}={shown(value)} is invalid; expected a whole number"
+            )
         if value < 0 or (value == 0 and one.name in positive):
             least = "above 0" if one.name in positive else "0 or more"
             given = f"{value / _NS:g}" if one.name.endswith("_ns") else shown(value)
-            raise LocalError(f"{told(one.name)}={given} is invalid; expected {least}")
+            raise LocalError(f"{argument_name(one.name)}={given} is invalid; expected {least}")
 
 
 def check_seconds(name: str, value: object) -> None:
@@ -88,6 +90,6 @@ def check_secure(name: str, tls: Any, insecure: object) -> None:
 
 def no_argument(name: str, known: Iterable[str]) -> LocalError:
     """Return the error for an unknown argument of a peer, with a suggestion."""
-    near = difflib.get_close_matches(name, sorted({told(one) for one in known}), 1, _NEAR)
+    near = difflib.get_close_matches(name, sorted({argument_name(one) for one in known}), 1, _NEAR)
     hint = f"; did you mean {near[0]}=?" if near else ""
     return LocalError(f"unknown argument {name!r} of Peer{hint}")

@@ -63,10 +63,10 @@ async def transcript() -> str:
         await until(lambda: "alice can give" in room["bob"].room.held[0].why)
         for line in ("/held", "/ask"):
             out.write(f"> {line}\n")
-            await view.typed(line)
+            await view.run_line(line)
         await until(lambda: number(room, "bob", "Then Friday"))
         out.write("> /threads\n")
-        await view.typed("/threads")
+        await view.run_line("/threads")
         return out.getvalue()
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.errors import LocalError
-from antecede.live.chat.commands import HELP, Command, help_lines, parsed
+from antecede.live.chat.commands import HELP, Command, help_lines, parse_line
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from antecede.live.chat.commands import HELP, Command, help_lines, parsed
     ],
 )
 def test_lines(line: str, command: Command | None) -> None:
-    assert parsed(line) == command
+    assert parse_line(line) == command
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_lines(line: str, command: Command | None) -> None:
 )
 def test_what_cannot_be_is_one_sentence(line: str, why: str) -> None:
     with pytest.raises(LocalError) as error:
-        parsed(line)
+        parse_line(line)
     assert why in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_is_one_sentence(line: str, why: str) -> None:
 def test_every_line_is_a_command_or_a_sentence(line: str) -> None:
     command: Command | None = None
     with suppress(LocalError):
-        command = parsed(line)
+        command = parse_line(line)
     assert command is None or command.what == "say" or f"/{command.what}" in " ".join(HELP)
 
 
@@ -75,7 +75,7 @@ def test_help_lists_what_there_is() -> None:
     for line in help_lines():
         word = line.split()[0]
         if word.startswith("/"):
-            assert parsed(
+            assert parse_line(
                 {"/put-out": "/put-out x"}.get(
                     word,
                     f"{word} 1".removesuffix(

@@ -51,8 +51,8 @@ def test_the_last_threads_alone() -> None:
 
 def test_what_is_said_names_what_it_answers() -> None:
     room = lunch()
-    assert drawing.said(room, room.post(5)) == ["   5  alice ↳ 2 bob “yes”: good"]
-    assert drawing.said(room, room.post(3)) == ["   3  carol: which review?"]
+    assert drawing.format_post(room, room.post(5)) == ["   5  alice ↳ 2 bob “yes”: good"]
+    assert drawing.format_post(room, room.post(3)) == ["   3  carol: which review?"]
 
 
 def test_a_message_comes_once_and_keeps_its_number() -> None:
@@ -81,7 +81,7 @@ def test_orphans_and_what_is_from_before_are_shown_as_such() -> None:
         "   2  ├── bob: to something old",
         "   3  └── bob: me too",
     ]
-    assert drawing.said(room, room.post(1)) == [
+    assert drawing.format_post(room, room.post(1)) == [
         "   1  bob ↳ a message of carol's that nobody has any more: to a dead one"
     ]
 
@@ -110,30 +110,30 @@ def test_what_is_held_since_when_and_for_what() -> None:
     assert not list(room.long_held(10.1))
     assert [one.id for one in room.long_held(10.3)] == [answer, below]
     assert not list(room.long_held(11.0)), "once each"
-    assert list(drawing.all_held(room, 12.5)) == [
+    assert list(drawing.describe_all_held(room, 12.5)) == [
         "bob's answer has waited 2.5 s for a message of carol's that is not here: "
         "carol is away; nobody who is here has it",
         "carol's answer has waited 2.5 s for bob's answer, which is held itself",
     ]
     [of_a_stranger] = {below: (below, "speaks of a stranger")}.items()
     assert room.hold({**held, **dict([of_a_stranger])}, 12.5)
-    assert list(drawing.all_held(room, 12.5))[1] == (
+    assert list(drawing.describe_all_held(room, 12.5))[1] == (
         "what carol says next has waited 2.5 s: it speaks of a stranger"
     )
     assert room.hold(held, 12.5)
     post = room.add(message(BOB, 4, "yes", parent), 13.0)
     assert post is not None
     assert post.waited_s == 3.0
-    assert drawing.said(room, post)[0].endswith(": yes  [waited 3.0 s]")
+    assert drawing.format_post(room, post)[0].endswith(": yes  [waited 3.0 s]")
     assert [one.id for one in room.held] == [below]
     assert room.hold({}, 14.0)
-    assert list(drawing.all_held(room, 14.0)) == ["nothing is held"]
+    assert list(drawing.describe_all_held(room, 14.0)) == ["nothing is held"]
 
 
 def test_who_is_here() -> None:
     room = Room("r", "alice")
     assert room.see(["alice", "bob", "carol"], ["bob"]) == []
-    assert list(drawing.who(room)) == [
+    assert list(drawing.list_members(room)) == [
         "alice  (you)",
         "bob  (here)",
         "carol  (away: not connected)",
@@ -147,8 +147,10 @@ def test_words_of_others_reach_no_line_as_they_are() -> None:
     room = Room("r", "alice")
     room.add(message("b: 9~00000000", 1, "one\n\x1b[31mtwo\rthree"), 0.0)
     room.add(message(BOB, 1, "x", Id("b: 9~00000000", 1)), 0.0)
-    assert drawing.said(room, room.post(1)) == ["   1  “b: 9”: one", "      ␛[31mtwo␍three"]
-    assert drawing.said(room, room.post(2)) == ["   2  bob ↳ 1 “b: 9” “one ␛[31mtwo␍three”: x"]
+    assert drawing.format_post(room, room.post(1)) == ["   1  “b: 9”: one", "      ␛[31mtwo␍three"]
+    assert drawing.format_post(room, room.post(2)) == [
+        "   2  bob ↳ 1 “b: 9” “one ␛[31mtwo␍three”: x"
+    ]
 
 
 def test_a_deep_thread_stays_narrow_and_says_what_is_answered() -> None:
@@ -187,7 +189,7 @@ def test_all_lines_fit_and_every_message_is_drawn_once(
 def test_a_long_message_fills_no_terminal(text: str, width: int | None) -> None:
     room = Room("chat", "alice")
     post = Post(1, Id("bob~00000000", 1), text)
-    lines = drawing.said(room, post, width)
+    lines = drawing.format_post(room, post, width)
     assert len(lines) <= drawing.MOST_LINES
     assert sum(map(len, lines)) < 8_000
     assert lines[-1].strip() == "[... the rest of this message is not shown]"

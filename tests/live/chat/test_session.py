@@ -59,13 +59,15 @@ async def test_a_held_answer_is_told_with_what_it_waits_for_and_comes_when_asked
         known = "alice can give it, and is asked"
         await until(lambda: [one.why for one in room["bob"].room.held] == [known])
         assert not texts(room, "bob")
-        assert room["bob"].ask() == "asked for messages again: alice for carol's"
+        assert room["bob"].request_missing() == "asked for messages again: alice for carol's"
         await until(lambda: texts(room, "bob") == ["a question", "an answer"])
         assert room["bob"].room.post(2).waited_s > 0.2
         assert not room["bob"].room.held
         assert isinstance(news[-1], Changed)
         go_on()
-        assert room["bob"].ask() == "nothing is held, and nothing is known to be missing"
+        assert (
+            room["bob"].request_missing() == "nothing is held, and nothing is known to be missing"
+        )
 
 
 @pytest.mark.slow
@@ -92,7 +94,7 @@ async def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
             lambda: room["alice"].room.held[0].why == ("dan is away; nobody who is here has it")
         )
         for name in ("carol", "dan"):
-            assert room["alice"].put_out(name) == f"{name} is put out"
+            assert room["alice"].evict(name) == f"{name} is put out"
         await until(lambda: texts(room, "alice") == ["what do you mean?"])
         post = room["alice"].room.post(1)
         assert (post.parent, post.lost) == (waiting.parent, True)
@@ -199,7 +201,7 @@ async def test_who_comes_goes_and_is_away() -> None:
         await until(lambda: Notice("carol left") in news)
         await room["bob"].peer.close()
         await until(lambda: Notice("bob is away: not connected") in news)
-        assert room["alice"].put_out("bob") == "bob is put out"
+        assert room["alice"].evict("bob") == "bob is put out"
         await until(lambda: Notice("bob was put out: asked by alice") in news)
         assert [one.name for one in room["alice"].room.members] == ["alice"]
 
@@ -214,7 +216,7 @@ async def test_what_cannot_be_said_is_a_sentence_and_sends_nothing() -> None:
         with pytest.raises(LocalError, match="without words"):
             await alice.say(" \n ")
         with pytest.raises(LocalError, match="not another member"):
-            alice.put_out("alice")
+            alice.evict("alice")
         assert not texts(room, "alice")
         alice.peer.node.go_out("for the test")
         with pytest.raises(PeerError, match="for the test"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antecede.live.chat.waits import STRANGER, held_of
+from antecede.live.chat.waits import STRANGER, list_held
 from antecede.live.settings import NS
 from tests.live.test_orphans import group, orphaned, said, with_a_stranger
 
@@ -10,20 +10,20 @@ from tests.live.test_orphans import group, orphaned, said, with_a_stranger
 def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
     network = group(names="abc", repair_delay_ns=5 * NS, failure_timeout_ns=60 * NS)
     node = network.node("c")
-    assert held_of(node) == {}
+    assert list_held(node) == {}
     network.cut("a", "c")
     question = said(network, "a", "question")
     network.run(network.now + NS)
     answer = said(network, "b", "answer", question)
     network.run(network.now + NS // 50)
-    while not held_of(node):
+    while not list_held(node):
         network.run(network.now + NS // 100)
-    assert held_of(node) == {answer: (question, "b can give it, and is asked")}
+    assert list_held(node) == {answer: (question, "b can give it, and is asked")}
     more = said(network, "b", "more", answer)
     network.run(network.now + NS)
-    assert held_of(node)[more] == (answer, "")
+    assert list_held(node)[more] == (answer, "")
     node.active.lanes.heard[network.node("b").lane].clear()
-    assert held_of(node)[answer] == (question, "a is connected, and it is on its way")
+    assert list_held(node)[answer] == (question, "a is connected, and it is on its way")
 
 
 def test_a_parent_whose_sender_is_away_or_gone() -> None:
@@ -31,17 +31,17 @@ def test_a_parent_whose_sender_is_away_or_gone() -> None:
     question, [answer, _] = orphaned(network)
     network.run(network.now + 6 * NS)
     a = network.node("a")
-    assert held_of(a)[answer] == (question, "d is away; nobody who is here has it")
+    assert list_held(a)[answer] == (question, "d is away; nobody who is here has it")
     lanes = {lane[0]: lane for lane in a.active.others()}
     a.evict(lanes["d"], "dead")
     network.turn("a")
     network.run(network.now + NS // 2)
-    assert held_of(a)[answer] == (question, "d is gone; c, away now, may have it")
+    assert list_held(a)[answer] == (question, "d is gone; c, away now, may have it")
     a.evict(lanes["c"], "dead")
     network.turn("a")
     network.run(network.now + NS // 2)
     why = "d is gone; whether anybody has it is being asked"
-    assert held_of(a)[answer] == (question, why)
+    assert list_held(a)[answer] == (question, why)
 
 
 def test_who_speaks_of_a_stranger_is_shown() -> None:
@@ -49,4 +49,4 @@ def test_who_speaks_of_a_stranger_is_shown() -> None:
     network.crash("n")
     network.run(network.now + NS)
     for name in "ab":
-        assert held_of(network.node(name)) == {answer: (answer, STRANGER)}
+        assert list_held(network.node(name)) == {answer: (answer, STRANGER)}

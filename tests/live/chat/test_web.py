@@ -15,7 +15,7 @@ import pytest
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat import web
 from antecede.live.chat.session import Notice
-from antecede.live.chat.web import Page, checked_place
+from antecede.live.chat.web import Page, check_address
 from tests.live.chat.people import People, people
 from tests.live.loops import until
 
@@ -182,7 +182,7 @@ async def test_news_come_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> None
         await asyncio.sleep(0.2)  # some signs of life
         await room["bob"].say("one line\nanother </script>")
         await until(lambda: len(room["alice"].room.posts) == 2)
-        room["alice"].tell(Notice("told"))
+        room["alice"].notify(Notice("told"))
         (first, whole), (second, said), (third, notice) = await news
         assert (first, second, third) == ("room", "said", "notice")
         assert whole["posts"][0]["text"] == "before␛[2J"
@@ -202,7 +202,7 @@ async def test_a_browser_that_takes_nothing_is_sent_away_and_holds_up_nobody(
         writer.write(f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode())
         await until(lambda: room["alice"]._views)
         for k in range(10):
-            room["alice"].tell(Notice(f"{k}"))
+            room["alice"].notify(Notice(f"{k}"))
         whole = (await reader.read()).decode()
         assert 'data: "2"' in whole
         assert 'data: "3"' not in whole
@@ -229,16 +229,16 @@ async def test_a_page_that_ends_while_somebody_looks_ends_quietly(
 
 @pytest.mark.parametrize("place", ["127.0.0.1:0", "localhost:80", "[::1]:8000", "127.9.9.9:1"])
 def test_places_on_this_machine(place: str) -> None:
-    checked_place(place, for_others=False)
+    check_address(place, for_others=False)
 
 
 @pytest.mark.parametrize("place", ["0.0.0.0:0", "[::]:80", "192.0.2.1:8000", "peer.example:1"])
 def test_places_that_others_reach_need_to_be_meant(place: str) -> None:
     with pytest.raises(LocalError, match="--web-for-others"):
-        checked_place(place, for_others=False)
-    checked_place(place, for_others=True)
+        check_address(place, for_others=False)
+    check_address(place, for_others=True)
     with pytest.raises(LocalError, match="HOST:PORT"):
-        checked_place("nonsense", for_others=True)
+        check_address("nonsense", for_others=True)
 
 
 async def test_a_port_that_is_taken_is_said() -> None:

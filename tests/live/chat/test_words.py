@@ -10,12 +10,12 @@ from antecede.live.chat.words import (
     MAX_BYTES,
     ascii_only,
     cells,
-    harmless,
     name_of,
     one_line,
-    shortened,
+    sanitize,
+    shorten,
     text_of,
-    wrapped,
+    wrap_lines,
 )
 
 
@@ -34,35 +34,35 @@ from antecede.live.chat.words import (
     ],
 )
 def test_nothing_moves_the_cursor_or_hides(text: str, shown: str) -> None:
-    assert harmless(text) == shown
+    assert sanitize(text) == shown
 
 
 @given(st.text())
 def test_what_is_harmless_has_no_control_characters(text: str) -> None:
-    for line in harmless(text).split("\n"):
+    for line in sanitize(text).split("\n"):
         assert all(c.isprintable() or c == "\u200d" for c in line)
         assert cells(line) >= 0
         assert ascii_only(line).isascii()
     assert "\n" not in one_line(text)
-    assert harmless(harmless(text)) == harmless(text)
+    assert sanitize(sanitize(text)) == sanitize(text)
 
 
 @given(st.text(min_size=1), st.integers(8, 40))
 def test_lines_are_no_wider_than_asked_for_and_lose_nothing(text: str, most: int) -> None:
-    text = harmless(text)
-    lines = wrapped(text, most)
+    text = sanitize(text)
+    lines = wrap_lines(text, most)
     # An emoji of several parts is counted part by part where it is cut: then a line is shorter.
     assert all(cells(line) <= most for line in lines)
     assert "".join("".join(lines).split()) == "".join(text.split())
-    assert cells(shortened(one_line(text), most)) <= most
+    assert cells(shorten(one_line(text), most)) <= most
 
 
 def test_words_are_wrapped_at_blanks_and_wide_letters_take_two_cells() -> None:
-    assert wrapped("one two three four", 9) == ["one two", "three", "four"]
-    assert wrapped("漢字漢字漢字", 8) == ["漢字漢字", "漢字"]
-    assert wrapped("a" * 20, 8) == ["a" * 8, "a" * 8, "a" * 4]
-    assert wrapped("as it is\n" + "x" * 500, None) == ["as it is", "x" * 500]
-    assert shortened("漢字漢字漢字", 7) == "漢字漢…"
+    assert wrap_lines("one two three four", 9) == ["one two", "three", "four"]
+    assert wrap_lines("漢字漢字漢字", 8) == ["漢字漢字", "漢字"]
+    assert wrap_lines("a" * 20, 8) == ["a" * 8, "a" * 8, "a" * 4]
+    assert wrap_lines("as it is\n" + "x" * 500, None) == ["as it is", "x" * 500]
+    assert shorten("漢字漢字漢字", 7) == "漢字漢…"
 
 
 def test_bytes_that_are_no_text_and_too_many_of_them() -> None:

@@ -24,7 +24,7 @@ from antecede.live.chat import (
     Room,
     Screen,
     Terminal,
-    checked_place,
+    check_address,
     name_of,
     one_line,
     summary,
@@ -127,7 +127,7 @@ def _add_view_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Be in the room until /quit, the end of the input, or a signal."""
     peer = _peer(args)
-    web = None if args.web is None else checked_place(args.web, for_others=args.web_for_others)
+    web = None if args.web is None else check_address(args.web, for_others=args.web_for_others)
     if args.web is None and args.web_for_others:
         raise LocalError("--web-for-others is about --web, which is not given")
     number = asyncio.run(_Running(args, peer, web).run())
@@ -187,14 +187,14 @@ class _Log(logging.Handler):
         """Tell the room, once there is one."""
         if self.chat is not None and getattr(record, "antecede_event", "") not in TOLD_ANYWAY:
             text = record.getMessage().removeprefix(f"{self.chat.peer.name}: ")
-            self.chat.tell(Notice(one_line(text)))
+            self.chat.notify(Notice(one_line(text)))
 
 
 class _Running:
     def __init__(self, args: argparse.Namespace, peer: Peer, web: tuple[str, int] | None) -> None:
         self._args, self._peer, self._web = args, peer, web
-        self._person = not args.plain and terminal.is_person(sys.stdin, sys.stdout)
-        self._ascii = args.ascii or terminal.speaks_ascii_only(sys.stdout)
+        self._person = not args.plain and terminal.is_interactive(sys.stdin, sys.stdout)
+        self._ascii = args.ascii or terminal.is_ascii_only(sys.stdout)
         self._log = _Log()
         self._signal: int | None = None
         self._ended = asyncio.Event()
@@ -315,12 +315,10 @@ class _Running:
         """Do what is typed; the end of the input ends the chat, unless a page is there."""
         try:
             lines = (
-                terminal.prompted_lines()
-                if self._person
-                else terminal.piped_lines(sys.stdin.fileno())
+                terminal.read_prompt() if self._person else terminal.read_pipe(sys.stdin.fileno())
             )
             async for line in lines:
-                end = await view.typed(line)
+                end = await view.run_line(line)
                 if not end:
                     continue
                 if end == LEAVE and self._args.store is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from antecede.live.chat.room import Room
     from antecede.live.chat.session import Chat, Notice
     from antecede.live.chat.terminal import LEAVE, Screen, Terminal
-    from antecede.live.chat.web import HERE, Page, checked_place
+    from antecede.live.chat.web import HERE, Page, check_address
     from antecede.live.chat.words import MAX_BYTES, name_of, one_line
 else:
     __getattr__, __dir__ = lazy_names(
@@ -28,7 +28,7 @@ else:
             "room": "Room",
             "session": "Chat Notice",
             "terminal": "LEAVE Screen Terminal",
-            "web": "HERE Page checked_place",
+            "web": "HERE Page check_address",
             "words": "MAX_BYTES name_of one_line",
         },
     )

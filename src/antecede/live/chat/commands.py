@@ -35,7 +35,7 @@ class Command(NamedTuple):
     number: int | None = None
 
 
-def parsed(line: str) -> Command | None:
+def parse_line(line: str) -> Command | None:
     """Return the command of a line. None: empty line. Raises LocalError."""
     line = line.strip()
     if not line:

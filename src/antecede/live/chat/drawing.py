@@ -8,7 +8,7 @@ from typing import Final
 from antecede.core.group import Thread
 from antecede.formatting import counted, duration
 from antecede.live.chat.room import HeldPost, Post, Room
-from antecede.live.chat.words import cells, harmless, name_of, one_line, shortened, wrapped
+from antecede.live.chat.words import cells, name_of, one_line, sanitize, shorten, wrap_lines
 from antecede.live.events import Id
 
 MOST_LINES: Final = 40
@@ -22,22 +22,22 @@ DEEPEST: Final = 8
 BRANCH, LAST, BAR, BLANK = "├── ", "└── ", "│   ", "    "
 
 
-def said(room: Room, post: Post, width: int | None = None) -> list[str]:
+def format_post(room: Room, post: Post, width: int | None = None) -> list[str]:
     """Return a new message as lines, with its parent."""
     head = f"{post.number:>4}  {name_of(post.sender)}"
     if post.parent is not None:
-        head += f" ↳ {answered(room, post)}"
-    return _with_text(f"{head}: ", " " * 6, f"{harmless(post.text)}{_waited(post)}", width)
+        head += f" ↳ {describe_parent(room, post)}"
+    return _with_text(f"{head}: ", " " * 6, f"{sanitize(post.text)}{_format_wait(post)}", width)
 
 
-def answered(room: Room, post: Post) -> str:
+def describe_parent(room: Room, post: Post) -> str:
     """Return the parent of a message as a short text."""
     parent, one = room.parent(post), post.parent
     if one is None:
         return "no message"
     if parent is None:
         return _not_here(one, lost=post.lost)
-    quote = shortened(one_line(parent.text), QUOTE_CELLS)
+    quote = shorten(one_line(parent.text), QUOTE_CELLS)
     return f"{parent.number} {name_of(parent.sender)} “{quote}”"
 
 
@@ -46,7 +46,7 @@ def _not_here(one: Id, *, lost: bool) -> str:
     return f"a message of {name_of(one.sender)} {why}"
 
 
-def _waited(post: Post) -> str:
+def _format_wait(post: Post) -> str:
     return f"  [waited {duration(1000 * post.waited_s)}]" if post.waited_s >= 0.1 else ""
 
 
@@ -62,9 +62,11 @@ def tree(room: Room, thread: Thread, width: int | None = None) -> Iterator[str]:
         if post is None:
             yield f"      {first}({_of_unknown(room, part)})"
         else:
-            deep = f" ↳ {answered(room, post)}" if depth > deepest else ""
+            deep = f" ↳ {describe_parent(room, post)}" if depth > deepest else ""
             head = f"{post.number:>4}  {first}{name_of(post.sender)}{deep}: "
-            yield from _with_text(head, " " * 6 + stem, harmless(post.text) + _waited(post), width)
+            yield from _with_text(
+                head, " " * 6 + stem, sanitize(post.text) + _format_wait(post), width
+            )
         for k, answer in enumerate(reversed(part.answers)):
             last = k == 0
             if depth < deepest:
@@ -87,7 +89,7 @@ def threads(room: Room, most: int | None = None, width: int | None = None) -> It
         yield from tree(room, thread, width)
 
 
-def held(waiting: HeldPost, now_s: float | None = None) -> str:
+def describe_held(waiting: HeldPost, now_s: float | None = None) -> str:
     """Return a held reply and its missing parent; `now_s`: with the time held.
 
     Messages that are not here have no number, so they appear by sender.
@@ -102,15 +104,15 @@ def held(waiting: HeldPost, now_s: float | None = None) -> str:
     return f"{text}a message of {whose} that is not here: {waiting.why}"
 
 
-def all_held(room: Room, now_s: float) -> Iterator[str]:
+def describe_all_held(room: Room, now_s: float) -> Iterator[str]:
     """Yield all held replies."""
     for waiting in room.held:
-        yield held(waiting, now_s)
+        yield describe_held(waiting, now_s)
     if not room.held:
         yield "no reply is held"
 
 
-def who(room: Room) -> Iterator[str]:
+def list_members(room: Room) -> Iterator[str]:
     """Yield the members."""
     for one in room.members:
         where = "you" if one.me else "here" if one.here else "away: not connected"
@@ -128,7 +130,7 @@ def summary(room: Room) -> str:
 def _with_text(head: str, indent: str, text: str, width: int | None) -> list[str]:
     """Return a text behind a head, with its further lines indented."""
     room = None if width is None else width - max(cells(head), cells(indent))
-    first, *more = wrapped(text[:MOST_CHARACTERS], room)
+    first, *more = wrap_lines(text[:MOST_CHARACTERS], room)
     if len(more) >= MOST_LINES or len(text) > MOST_CHARACTERS:
         more = [*more[: MOST_LINES - 2], "[... the rest of this message is hidden]"]
     return [head + first, *(indent + line for line in more)]

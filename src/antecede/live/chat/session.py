@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from antecede.errors import LocalError
 from antecede.formatting import counted
 from antecede.live.chat.room import HeldPost, Post, Room
-from antecede.live.chat.waits import held_of
+from antecede.live.chat.waits import list_held
 from antecede.live.chat.words import MAX_BYTES, name_of, one_line
 from antecede.live.events import ChangeKind, Message, MessagesAbandoned, View, member_of
 from antecede.live.peer import Peer
@@ -64,7 +64,7 @@ class Chat:
         self._views.append(view)
         return lambda: self._views.remove(view)
 
-    def tell(self, news: News) -> None:
+    def notify(self, news: News) -> None:
         """Send an event to all views."""
         for view in list(self._views):
             view(news)
@@ -82,24 +82,24 @@ class Chat:
         looking = asyncio.create_task(self._look())
         try:
             async for event in self.peer.events():
-                self._happened(event)
+                self._handle_event(event)
         finally:
             looking.cancel()
 
-    def _happened(self, event: Message | View | MessagesAbandoned) -> None:
+    def _handle_event(self, event: Message | View | MessagesAbandoned) -> None:
         if isinstance(event, Message):
             self._came(event)
         elif isinstance(event, View):
             self._look_around()
             if event.change.member != self.room.me:
-                self.tell(Notice(one_line(str(event.change))))
+                self.notify(Notice(one_line(str(event.change))))
             elif (
                 event.change.kind is ChangeKind.LEFT
                 and event.change.sender_id != self.peer.node.lane
             ):
-                self.tell(Notice(REPLACED.format(name=name_of(self.room.me))))
+                self.notify(Notice(REPLACED.format(name=name_of(self.room.me))))
         else:
-            self.tell(Notice(_given_up(event)))
+            self.notify(Notice(_describe_abandoned(event)))
 
     def _came(self, message: Message) -> None:
         if message.is_history and self.room.posts:
@@ -109,16 +109,16 @@ class Chat:
         at_s = None if message.is_history else time.time()
         post = self.room.add(message, time.monotonic(), at_s=at_s, earlier=message.is_history)
         if post is not None:
-            self.tell(Posted(post))
+            self.notify(Posted(post))
             if post.waited_s or self.room.members != before:
-                self.tell(Changed())
+                self.notify(Changed())
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             self._look_around()
             for waiting in self.room.long_held(time.monotonic()):
-                self.tell(Held(waiting))
+                self.notify(Held(waiting))
 
     def _look_around(self) -> None:
         """Check connections, and held replies: less often if there are many."""
@@ -127,9 +127,9 @@ class Chat:
         changed = False
         if now - self._looked_s >= (LOOK_S / 2 if held <= MUCH else MUCH_S):
             self._looked_s = now
-            changed = self.room.hold(held_of(self.peer.node), now)
+            changed = self.room.hold(list_held(self.peer.node), now)
         if self._look_who() or changed:
-            self.tell(Changed())
+            self.notify(Changed())
 
     def _look_who(self) -> bool:
         """Report changed connections; return whether anything changed."""
@@ -137,7 +137,7 @@ class Chat:
         before = room.members
         for name, here in room.see(self.peer.members, map(member_of, node.greeted)):
             words = "is connected" if here else "is disconnected"
-            self.tell(Notice(f"{name_of(name)} {words}"))
+            self.notify(Notice(f"{name_of(name)} {words}"))
         return room.members != before
 
     # -- commands ----------------------------------------------------------------------------------
@@ -161,10 +161,10 @@ class Chat:
         post = self.room.add(message, time.monotonic(), at_s=time.time())
         assert post is not None  # numbers are unique
         await self.peer.flush()
-        self.tell(Posted(post))
+        self.notify(Posted(post))
         return post
 
-    def ask(self) -> str:
+    def request_missing(self) -> str:
         """Request missing messages again; return the result as text."""
         held = len(self.room.held)
         asked = self.peer.request_missing()
@@ -177,13 +177,13 @@ class Chat:
         replies = counted(held, "reply", "replies")
         return f"{replies} held; no connected member has the missing messages"
 
-    def put_out(self, name: str) -> str:
+    def evict(self, name: str) -> str:
         """Evict a member for good. Raises LocalError for an unknown name."""
         self.peer.evict(name)
         return f"{name_of(name)} is evicted"
 
 
-def _given_up(event: MessagesAbandoned) -> str:
+def _describe_abandoned(event: MessagesAbandoned) -> str:
     of = (
         " and ".join(name_of(member_of(lane)) for lane in event.missing_sender_ids)
         or "a departed member"

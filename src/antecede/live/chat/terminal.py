@@ -68,9 +68,9 @@ class Terminal:
         """Show an event."""
         room, screen = self._chat.room, self._screen
         if isinstance(news, Posted):
-            screen.show(drawing.said(room, news.post, screen.width))
+            screen.show(drawing.format_post(room, news.post, screen.width))
         elif isinstance(news, Held):
-            screen.note(f"held: {drawing.held(news.waiting)}")
+            screen.note(f"held: {drawing.describe_held(news.waiting)}")
         elif isinstance(news, Notice):
             screen.note(news.text)
 
@@ -80,10 +80,10 @@ class Terminal:
             self._screen.note("earlier messages:")
             self._screen.show(drawing.threads(self._chat.room, None, self._screen.width))
 
-    async def typed(self, line: str) -> str:
+    async def run_line(self, line: str) -> str:
         """Run an input line; return LEAVE or QUIT at the end, else ""."""
         try:
-            command = commands.parsed(line)
+            command = commands.parse_line(line)
             return await self._do(command) if command is not None else ""
         except LocalError as error:
             self._screen.note(str(error))
@@ -101,13 +101,15 @@ class Terminal:
                 drawn = list(drawing.threads(room, command.number or THREADS, screen.width))
                 screen.show(drawn or ["  *   no messages yet"])
             case "held":
-                screen.show(f"  *   {line}" for line in drawing.all_held(room, time.monotonic()))
+                screen.show(
+                    f"  *   {line}" for line in drawing.describe_all_held(room, time.monotonic())
+                )
             case "who":
-                screen.show(f"  *   {line}" for line in drawing.who(room))
+                screen.show(f"  *   {line}" for line in drawing.list_members(room))
             case "ask":
-                screen.note(chat.ask())
+                screen.note(chat.request_missing())
             case "evict":
-                screen.note(chat.put_out(command.text))
+                screen.note(chat.evict(command.text))
             case "help":
                 screen.show(f"  *   {line}" for line in commands.help_lines())
             case end:
@@ -118,7 +120,7 @@ class Terminal:
 # -- input -----------------------------------------------------------------------------------------
 
 
-async def piped_lines(descriptor: int) -> AsyncIterator[str]:
+async def read_pipe(descriptor: int) -> AsyncIterator[str]:
     """Yield the lines of a pipe, a file or a plain terminal.
 
     A thread reads the descriptor: asyncio cannot wait for files, and Python's buffers would delay
@@ -147,7 +149,7 @@ async def piped_lines(descriptor: int) -> AsyncIterator[str]:
         yield line.decode(errors="replace")
 
 
-async def prompted_lines() -> AsyncIterator[str]:
+async def read_prompt() -> AsyncIterator[str]:
     """Yield the lines of an interactive terminal, whose input line stays below the output.
 
     Ctrl-C raises KeyboardInterrupt while it reads a line; otherwise it is the signal.
@@ -175,12 +177,12 @@ async def prompted_lines() -> AsyncIterator[str]:
                 return
 
 
-def is_person(stdin: Any, stdout: Any) -> bool:
+def is_interactive(stdin: Any, stdout: Any) -> bool:
     """Return whether the terminal is interactive and can move the cursor."""
     return bool(stdin.isatty() and stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb")
 
 
-def speaks_ascii_only(out: TextIO) -> bool:
+def is_ascii_only(out: TextIO) -> bool:
     """Return whether a terminal cannot show the characters of trees."""
     try:
         "├└│─↳“”…".encode(getattr(out, "encoding", None) or "ascii")

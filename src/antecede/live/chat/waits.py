@@ -11,7 +11,7 @@ MOST = 500
 STRANGER = "refers to a member whose first messages are missing, or there is no capacity for it"
 
 
-def held_of(node: Node) -> dict[Id, tuple[Id, str]]:
+def list_held(node: Node) -> dict[Id, tuple[Id, str]]:
     """Return the held replies: id -> (missing parent, its location; empty: held too).
 
     A message that waits for itself is the next of a stalled sender.
@@ -20,7 +20,7 @@ def held_of(node: Node) -> dict[Id, tuple[Id, str]]:
     if ordering is None:
         return {}
     found: dict[Id, tuple[Id, str]] = {}
-    for lane, number in ordering.stalled().items():
+    for lane, number in ordering.list_stalled().items():
         found[Id(lane, number)] = Id(lane, number), STRANGER
     blocked = ordering.group.blocked_on()[:MOST] if ordering.group.stats().held else []
     held = {Id(*one.message.id) for one in blocked}

@@ -25,11 +25,11 @@ from types import TracebackType
 from typing import Any, Final
 
 from antecede.errors import LocalError, PeerError
-from antecede.live.chat.drawing import held
+from antecede.live.chat.drawing import describe_held
 from antecede.live.chat.room import HeldPost, Post, Room
 from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Posted
-from antecede.live.chat.words import harmless, name_of, one_line
-from antecede.live.drivers.addresses import joined_address, reached_at, split_address
+from antecede.live.chat.words import name_of, one_line, sanitize
+from antecede.live.drivers.addresses import find_reachable_host, join_address, split_address
 from antecede.live.http_server import (
     HTML,
     Answer,
@@ -48,7 +48,7 @@ MOST_NEWS: Final = 1000
 EVENTS: Final = "text/event-stream"
 
 
-def checked_place(place: str, *, for_others: bool) -> tuple[str, int]:
+def check_address(place: str, *, for_others: bool) -> tuple[str, int]:
     """Return host and port of the page. Raises LocalError for a public one."""
     host, port = split_address(place)
     if not (for_others or _is_loopback(host)):
@@ -82,9 +82,9 @@ class Page:
         try:
             port = await self._server.open(self._host, self._port)
         except OSError as error:
-            where = joined_address(self._host, self._port)
+            where = join_address(self._host, self._port)
             raise PeerError(f"cannot serve the page at {where}: {error}") from error
-        self.url = f"http://{joined_address(reached_at(self._host), port)}/{self._token}/"
+        self.url = f"http://{join_address(find_reachable_host(self._host), port)}/{self._token}/"
         return self
 
     async def __aexit__(
@@ -105,7 +105,7 @@ class Page:
         if what in ("say", "ask"):
             if request.method != "POST":
                 raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use POST")
-            return await self._asked(what, _body(request))
+            return await self._run_request(what, _body(request))
         if request.method not in ("GET", "HEAD"):
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
         if what == "events":
@@ -131,9 +131,9 @@ class Page:
         if request.method == "POST" and origin is None:
             raise Refused(HTTPStatus.FORBIDDEN, "the header Origin is missing")
 
-    async def _asked(self, what: str, body: dict[str, Any]) -> Answer:
+    async def _run_request(self, what: str, body: dict[str, Any]) -> Answer:
         if what == "ask":
-            return as_json({"told": self._chat.ask()})
+            return as_json({"told": self._chat.request_missing()})
         text, number = body.get("text"), body.get("answers")
         if not isinstance(text, str) or type(number) not in (int, type(None)):
             raise Refused(
@@ -169,19 +169,19 @@ class Page:
                     continue
                 if news is None:
                     return
-                yield _told(room, news)
+                yield _encode_event(room, news)
         finally:
             detach()
 
 
-def _told(room: Room, news: News) -> bytes:
+def _encode_event(room: Room, news: News) -> bytes:
     match news:
         case Posted(post):
             return _event("said", plain(room, post))
         case Notice(text):
             return _event("notice", text)
         case Held() | Changed():
-            return _event("changed", {"members": _members(room), "held": _held(room)})
+            return _event("changed", {"members": _members(room), "held": _held_to_json(room)})
 
 
 def whole(room: Room) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def whole(room: Room) -> dict[str, Any]:
         "me": room.me,
         "posts": [plain(room, post) for post in room.posts.values()],
         "members": _members(room),
-        "held": _held(room),
+        "held": _held_to_json(room),
     }
 
 
@@ -202,7 +202,7 @@ def plain(room: Room, post: Post) -> dict[str, Any]:
     return {
         "number": post.number,
         "sender": one_line(post.sender),
-        "text": harmless(post.text),
+        "text": sanitize(post.text),
         "parent": None if parent is None else parent.number,
         "unknown": None if unknown is None else {"id": str(unknown), "of": name_of(unknown.sender)},
         "lost": post.lost,
@@ -217,13 +217,13 @@ def _members(room: Room) -> list[dict[str, Any]]:
     return [{"name": one_line(one.name), "here": one.here, "me": one.me} for one in room.members]
 
 
-def _held(room: Room) -> list[dict[str, Any]]:
+def _held_to_json(room: Room) -> list[dict[str, Any]]:
     now_s = time.monotonic()
-    return [_waiting(one, now_s) for one in room.held]
+    return [_wait_to_json(one, now_s) for one in room.held]
 
 
-def _waiting(one: HeldPost, now_s: float) -> dict[str, Any]:
-    return {"text": held(one), "for": round(now_s - one.since_s, 1)}
+def _wait_to_json(one: HeldPost, now_s: float) -> dict[str, Any]:
+    return {"text": describe_held(one), "for": round(now_s - one.since_s, 1)}
 
 
 def _event(kind: str, data: Any) -> bytes:

@@ -30,7 +30,7 @@ def text_of(payload: bytes) -> str:
     return f"{whole} [... {left:,} more bytes]" if left > 0 else whole
 
 
-def harmless(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return a text without cursor movement, hidden or reordered parts, and colours.
 
     Control characters become pictures (U+2400 and on). Format characters, such as bidirectional
@@ -56,7 +56,7 @@ def _picture(c: str) -> str:
 
 def one_line(text: str) -> str:
     """Return a sanitized text on one line."""
-    return " ".join(harmless(text).split())
+    return " ".join(sanitize(text).split())
 
 
 def name_of(name: str) -> str:
@@ -72,22 +72,22 @@ def cells(text: str) -> int:
     return width if width >= 0 else len(text)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Return the beginning of a sanitized line in at most `most` cells."""
     if cells(text) <= most:
         return text
     return _head(text, most - 1)[0].rstrip() + "…"
 
 
-def wrapped(text: str, most: int | None) -> list[str]:
+def wrap_lines(text: str, most: int | None) -> list[str]:
     """Return the lines of a sanitized text, each of at most `most` cells. None: unlimited."""
     lines = text.split("\n")
     if most is None:
         return lines
-    return [part for line in lines for part in _folded(line, max(most, 8))]
+    return [part for line in lines for part in _fold_line(line, max(most, 8))]
 
 
-def _folded(line: str, most: int) -> list[str]:
+def _fold_line(line: str, most: int) -> list[str]:
     """Wrap a line at blanks, and within words only where needed."""
     found: list[str] = []
     while cells(line) > most:

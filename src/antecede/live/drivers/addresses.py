@@ -72,12 +72,12 @@ def addresses_of(given: object) -> list[str]:
     return found
 
 
-def joined_address(host: str, port: int) -> str:
+def join_address(host: str, port: int) -> str:
     """Return "HOST:PORT" or "[IPv6]:PORT"."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def reached_at(host: str) -> str:
+def find_reachable_host(host: str) -> str:
     """Return the host at which others reach a listener.
 
     For a listener at all addresses ("0.0.0.0", "::") it is the address of the outgoing route, or

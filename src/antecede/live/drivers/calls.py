@@ -39,7 +39,7 @@ class Secure(Protocol):
         ...
 
 
-def shown_name(secure: Secure | None, transport: asyncio.Transport) -> str:
+def read_name(secure: Secure | None, transport: asyncio.Transport) -> str:
     """Return the name in the certificate of the other end; "" without certificates.
 
     Raises RemoteError for a certificate without a name.
@@ -92,4 +92,4 @@ class Dialer:
             task.cancel()
 
 
-__all__ = ["CALL_S", "Called", "Dialer", "Connect", "Secure", "shown_name"]
+__all__ = ["CALL_S", "Called", "Connect", "Dialer", "Secure", "read_name"]

@@ -63,7 +63,7 @@ class ClockWatch:
         elif now - self._asked_ns >= ASK_NS and (self._asking is None or self._asking.done()):
             self._asked_ns = now
             self._asking = asyncio.get_running_loop().create_task(self._ask())
-        for alarm in self._keeping.take_alarms(now):
+        for alarm in self._keeping.take_violations(now):
             fields = {**alarm._asdict(), "id": str(alarm.id or "")}
             self._note(LogEntry("clock", str(alarm), fields))
             if self.alarmed is not None:
@@ -83,7 +83,7 @@ class ClockWatch:
 
     def keep(self) -> None:
         """Store the delays if they changed."""
-        found = self._keeping.measured()
+        found = self._keeping.pack_delays()
         if self._store is None or self._writer is None or found == self._kept:
             return
         if self._keeping.delays:

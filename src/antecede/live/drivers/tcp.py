@@ -16,7 +16,7 @@ from antecede.errors import AntecedeError, RemoteError, StoreError
 from antecede.live.diary import LogEntry, StatusLogger
 from antecede.live.diary import write as write_entry
 from antecede.live.drivers.calling import reach
-from antecede.live.drivers.calls import Dialer, Secure, shown_name
+from antecede.live.drivers.calls import Dialer, Secure, read_name
 from antecede.live.drivers.clock_watch import ClockWatch
 from antecede.live.drivers.door import Listener
 from antecede.live.drivers.handshakes import NO_GREETING, is_alert, is_for_good, why_no_handshake
@@ -67,12 +67,12 @@ class Connection(asyncio.Protocol):
         """Register the connection after the handshake."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         self.transport.set_write_buffer_limits(high=HIGH_WATER)
-        self._driver.connected(self, dialed=self._dialed)
+        self._driver.handle_connection(self, dialed=self._dialed)
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes, which may come with the end of the handshake."""
         if self.number:
-            self._driver.received(self, data)
+            self._driver.handle_bytes(self, data)
         else:
             self._early.append(data)
 
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         """Set the connection's number and handle earlier bytes."""
         self.number = number
         for data in self._early:
-            self._driver.received(self, data)
+            self._driver.handle_bytes(self, data)
         self._early.clear()
 
     def pause_writing(self) -> None:
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Unregister the connection."""
-        self._driver.lost(self, exc)
+        self._driver.handle_close(self, exc)
 
 
 class TcpDriver:
@@ -117,7 +117,7 @@ class TcpDriver:
         self.node, self._secure, self._store = node, secure, store
         self._ready, self._changed, self._done = ready, changed, done
         self._loop = asyncio.get_running_loop()
-        self._writer = Writer(store, self._failed) if store is not None else None
+        self._writer = Writer(store, self._handle_failure) if store is not None else None
         self._writing = False
         self._logged_rows = self._logged_bytes = 0
         self._has_snapshot = store is not None and store.get("snapshot") is not None
@@ -169,14 +169,14 @@ class TcpDriver:
 
     async def close(self) -> None:
         """Close all connections after the pending writes, and close the store."""
-        self.done(self._done())
+        self.finish(self._done())
         self._turn()
         if self.clock is not None:
             self.clock.end()
-        await self._written()
+        await self._wait_for_writes()
         self.node.acknowledge()  # else others keep, and report as lost, batches that it has
         self._turn()
-        for entry in self._diary.look(self.node, time.monotonic_ns()):
+        for entry in self._diary.sample(self.node, time.monotonic_ns()):
             self._note(entry)
         self._closed = True
         for timer in (self._timer, self._acknowledging, self._gathering, self._storing):
@@ -200,7 +200,7 @@ class TcpDriver:
         if self._store is not None:
             self._store.close()
 
-    async def _written(self) -> None:
+    async def _wait_for_writes(self) -> None:
         """Wait until the store has all rows."""
         while self._writer is not None and self.broken is None:
             if not self._writing and not self._write(force=self.node.done > self._noted_done):
@@ -224,12 +224,12 @@ class TcpDriver:
             lambda: Connection(self, dialed=True), sock=reached, **more
         )
 
-    def connected(self, connection: Connection, *, dialed: bool) -> None:
+    def handle_connection(self, connection: Connection, *, dialed: bool) -> None:
         """Register a connection with the node."""
         transport = connection.transport
         assert transport is not None
         try:
-            name = shown_name(self._secure, transport)
+            name = read_name(self._secure, transport)
         except RemoteError as error:
             self.node.rejected["certificate"] += 1
             self.node.last_rejection = str(error)
@@ -252,13 +252,13 @@ class TcpDriver:
             if (address := members.get(lane, "")) in self._reaching:
                 self._calls.cancel(address)
 
-    def received(self, connection: Connection, data: bytes) -> None:
+    def handle_bytes(self, connection: Connection, data: bytes) -> None:
         """Pass received bytes to the node."""
         if connection.number in self.connections:
             self.node.receive(connection.number, data, self.show())
             self.soon()
 
-    def lost(self, connection: Connection, error: Exception | None) -> None:
+    def handle_close(self, connection: Connection, error: Exception | None) -> None:
         """Unregister a connection."""
         if self.connections.pop(connection.number, None) is not None:
             link = self.node.links.get(connection.number)
@@ -326,18 +326,18 @@ class TcpDriver:
         ordering = self.node.ordering
         if ordering is None or not ordering.unsent:
             return True
-        if self._writing or self.choked():
+        if self._writing or self.is_choked():
             return False
         linger_ns = self.node.settings.linger_ns * (1 if self._flushed < BULK else BULK_TIMES)
         left = self._flushed_ns + linger_ns - now
         if left > 0 and ordering.waiting_bytes < GATHERED:
             if self._gathering is None:
-                self._gathering = self._loop.call_later(left / NS, self._gathered)
+                self._gathering = self._loop.call_later(left / NS, self._end_linger)
             return False
         self._flushed_ns, self._flushed = now, ordering.waiting_bytes
         return True
 
-    def _gathered(self) -> None:
+    def _end_linger(self) -> None:
         self._gathering = None
         self.soon()
 
@@ -375,7 +375,7 @@ class TcpDriver:
         if link is not None and link.closing and connection.transport is not None:
             connection.transport.abort()
 
-    def buffered(self) -> int:
+    def count_buffered(self) -> int:
         """Return the bytes written to connections and not sent by the system yet."""
         transports = (one.transport for one in self.connections.values())
         return sum(
@@ -384,7 +384,7 @@ class TcpDriver:
             if one is not None and not one.is_closing()
         )
 
-    def choked(self) -> bool:
+    def is_choked(self) -> bool:
         """Return whether most connections are full."""
         if not self.connections:
             return False
@@ -433,11 +433,11 @@ class TcpDriver:
         if self.clock is not None:
             self.clock.look(now)
         self._call_due(now)
-        self.done(self._done())
+        self.finish(self._done())
         if node.done > self._noted_done and not self._writing:
             self._write(force=True)
         self._turn()
-        for entry in self._diary.look(node, now):
+        for entry in self._diary.sample(node, now):
             self._note(entry)
         delay = max(0.001, (node.timers.due(time.monotonic_ns()) - time.monotonic_ns()) / NS)
         self._timer = self._loop.call_later(delay, self._tick)
@@ -464,16 +464,16 @@ class TcpDriver:
     def _note(self, entry: LogEntry) -> None:
         write_entry(LOG, self.node.name, self.node.settings.group_name, entry)
 
-    def done(self, count: int) -> None:
+    def finish(self, count: int) -> None:
         """Finish the first `count` messages; stored with the next rows."""
         if self._store is not None:
-            self.node.acknowledged(count)
+            self.node.finish(count)
 
     def _call_due(self, now: int) -> None:
         for lane, address in self.node.timers.dials(now):
-            self.call(address, partial(self._called, member_of(lane)))
+            self.call(address, partial(self._handle_dial, member_of(lane)))
 
-    def _called(self, name: str, error: Exception | None) -> None:
+    def _handle_dial(self, name: str, error: Exception | None) -> None:
         """Delay dials of a member with a foreign certificate."""
         if is_for_good(error):
             self.node.rejections.delay(name, time.monotonic_ns())
@@ -503,9 +503,9 @@ class TcpDriver:
             self._write()
         elif ordering.rows and self._storing is None:
             delay = self.node.settings.ack_delay_ns / 2 / NS
-            self._storing = self._loop.call_later(delay, self._gathered_rows)
+            self._storing = self._loop.call_later(delay, self._end_row_linger)
 
-    def _gathered_rows(self) -> None:
+    def _end_row_linger(self) -> None:
         self._storing = None
         if not self._closed and self.broken is None and not self._writing:
             self._write()
@@ -538,7 +538,7 @@ class TcpDriver:
 
     def _wrote(self, frontier: dict[str, int]) -> None:
         self._writing = False
-        self.node.stored(frontier)
+        self.node.handle_stored(frontier)
         self._turn()
 
     def _load(self) -> None:
@@ -549,14 +549,14 @@ class TcpDriver:
         for number, lane, behind in node.loads():
             writer.do(
                 partial(store.behind, lane, behind, LOAD_BATCHES),
-                partial(self._loaded, number, lane),
+                partial(self._handle_loaded, number, lane),
             )
 
-    def _loaded(self, number: int, lane: str, found: Any) -> None:
-        self.node.loaded(number, lane, found)
+    def _handle_loaded(self, number: int, lane: str, found: Any) -> None:
+        self.node.handle_loaded(number, lane, found)
         self.soon()
 
-    def _failed(self, error: StoreError) -> None:
+    def _handle_failure(self, error: StoreError) -> None:
         """Stop after a failure of the store, since nothing more can be acknowledged."""
         self.broken = error
         self._note(LogEntry("store_failed", str(error), {"reason": str(error)}))

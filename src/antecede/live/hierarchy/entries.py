@@ -55,7 +55,7 @@ def read(entry: bytes) -> Parts:
     return Parts(kind, start, [wire.lane(reader) for _ in range(count)], reader)
 
 
-def renumbered(message: External | Flush, sender: int, number: Callable[[int], int]) -> Any:
+def renumber(message: External | Flush, sender: int, number: Callable[[int], int]) -> Any:
     """Return a message of the external group with other member numbers."""
     if isinstance(message, Flush):
         return message._replace(sender=sender)
@@ -111,7 +111,7 @@ class Names:
 
     def outward(self, message: External | Flush) -> Any:
         """Return an own message with announced numbers."""
-        return renumbered(message, 0, lambda address: address - MESH)
+        return renumber(message, 0, lambda address: address - MESH)
 
     def inward(self, message: External | Flush, sender: int, table: list[str]) -> Any:
         """Return a received message with protocol numbers.
@@ -126,7 +126,7 @@ class Names:
                 raise UnknownMemberError(f"message refers to {name}, which has not started")
             return self.address(name)
 
-        return renumbered(message, sender, here)
+        return renumber(message, sender, here)
 
     def all_tables(self, me: str) -> dict[str, list[str]]:
         """Return the tables of all senders and the own one."""

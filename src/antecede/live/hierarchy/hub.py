@@ -157,13 +157,13 @@ class Hub:
                 del self.waiting[number]
             elif not hello.before:
                 self._attach(link, hello, None)
-            elif not any(self._lacking(hello)):
+            elif not any(self._list_missing(hello)):
                 self._come_over(link, hello)
             elif now - since > GIVE_UP_NS and self._is_nobodys(hello):
                 why = "a message that it has is lost with its super peer"
                 self._node.end(link, f"{star.ANEW}: {why}")
 
-    def _lacking(self, hello: star.InternalHello) -> list[tuple[str, int]]:
+    def _list_missing(self, hello: star.InternalHello) -> list[tuple[str, int]]:
         return list(self._node.mesh_ordering.mesh.given.lacks(hello.places))
 
     def _is_nobodys(self, hello: star.InternalHello) -> bool:
@@ -171,11 +171,11 @@ class Hub:
         node = self._node
         if node.timers.unheard():
             return False
-        lanes, known = node.mesh_ordering.lanes, node.timers.known_newest()
+        lanes, known = node.mesh_ordering.lanes, node.timers.find_newest()
         return any(
             lane in node.mesh_ordering.cuts
             or (number > lanes.newest(lane) >= known.get(lane, 0) and lane not in node.greeted)
-            for lane, number in self._lacking(hello)
+            for lane, number in self._list_missing(hello)
         )
 
     def _come_over(self, link: Link, hello: star.InternalHello) -> None:
@@ -215,7 +215,7 @@ class Hub:
         protocol.leave(known.address, protocol.lr[known.address][0])
         del self.inside[known.lane]
 
-    def lost(self, link: Link, now: int) -> None:
+    def handle_close(self, link: Link, now: int) -> None:
         """Handle the end of a connection."""
         self.waiting.pop(link.number, None)
         self._told.pop(link.number, None)
@@ -223,7 +223,7 @@ class Hub:
         if known is not None and known.link is link:
             known.link, known.unheard_ns = None, now
 
-    def put_out(self, lane: str, why: str) -> None:
+    def evict(self, lane: str, why: str) -> None:
         """Evict an internal peer."""
         known = self.inside[lane]
         self._detach(known)
@@ -365,7 +365,7 @@ class Hub:
         for known in list(self.inside.values()):
             silent = now - known.unheard_ns
             if after is not None and known.link is None and silent > after:
-                self.put_out(known.lane, f"unheard for {silent // 10**6} ms")
+                self.evict(known.lane, f"unheard for {silent // 10**6} ms")
 
     def _had(self) -> int:
         """Return the number up to which all internal peers have the log."""
@@ -375,7 +375,7 @@ class Hub:
         """Announce the frontier of the internal peers to the external group."""
         node = self._node
         self._keep_numbered()
-        table = node.mesh_ordering.done()
+        table = node.mesh_ordering.find_done()
         for place in self.log.after(min(self._had(), self.log.passed)):
             table[place.lane] = min(table.get(place.lane, 0), place.number - 1)
         for link in node.greeted.values():
@@ -396,7 +396,7 @@ class Hub:
         self.log.free(self._had(), unneeded)
         kept, at_most = self.log.bytes, self._node.settings.max_memory_bytes // 2
         if kept <= at_most:
-            self._laggards.rest()
+            self._laggards.reset()
             return
         passed = self.log.passed
         behind = {
@@ -404,9 +404,9 @@ class Hub:
             for one in self.inside.values()
         }
         allowance = FALLBACK_TIMES * max(at_most, FALLBACK_BYTES)
-        slowest = self._laggards.judge(kept, at_most, allowance, behind)
+        slowest = self._laggards.sample(kept, at_most, allowance, behind)
         if slowest is not None:
-            self.put_out(slowest, laggards.words(kept, behind[slowest]))
+            self.evict(slowest, laggards.words(kept, behind[slowest]))
 
 
 __all__ = ["Hub", "Inside"]

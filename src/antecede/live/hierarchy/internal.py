@@ -105,7 +105,7 @@ class InsideOrdering(Ordering):
             self.firsts.popleft()
             self.lanes.free({self.me: lane.oldest})
         for other in self.others():
-            self.lanes.acknowledged(other, {self.me: lane.oldest - 1})
+            self.lanes.acknowledge(other, {self.me: lane.oldest - 1})
 
     def came_back(self, first: int) -> None:
         """Free the batches up to the one that starts with this message, which has returned."""
@@ -126,7 +126,7 @@ class InsideOrdering(Ordering):
         self.backlog.add(who.lane, 0, self.place, len(data), len(said))
 
 
-class Calls(Timers):
+class InternalTimers(Timers):
     """Timers of an internal peer, which dials one super peer at a time."""
 
     def __init__(self, node: InternalNode) -> None:
@@ -146,7 +146,7 @@ class Calls(Timers):
         if node.ordering is None or node.out or node.links or node.parted or now < self._next_ns:
             return []
         supers = sorted(node.supers.items(), key=lambda one: (one[0] != node.super_lane, one))
-        if not supers or (node.left and not node.unacknowledged_members()):
+        if not supers or (node.left and not node.list_unacknowledged()):
             return []
         called = supers[self._turn % len(supers)]
         self._turn += 1
@@ -186,7 +186,7 @@ class InternalNode(Node):
         super().__init__(*arguments, **more)
         if self.durable:
             raise LocalError('role "internal" has no store; leave out store=')
-        self.timers: Calls = Calls(self)
+        self.timers: InternalTimers = InternalTimers(self)
         self.supers: dict[str, str] = {}
         """Sender id of a super peer -> address."""
         self.super_lane = ""
@@ -210,7 +210,7 @@ class InternalNode(Node):
 
     # -- start and end -----------------------------------------------------------------------------
 
-    def found(self, tag: bytes) -> None:
+    def bootstrap(self, tag: bytes) -> None:
         """Raise LocalError: only super and external peers bootstrap a group."""
         raise LocalError(
             f"{self.name} is an internal peer; it cannot bootstrap a group, join a super peer"
@@ -229,7 +229,7 @@ class InternalNode(Node):
         self._inner.flush()
         self.left = True
 
-    def unacknowledged_members(self) -> list[str]:
+    def list_unacknowledged(self) -> list[str]:
         """Return the super peer while it lacks messages or the leave."""
         return [] if self._leaving and not self.greeted else [self.super_lane]
 
@@ -280,7 +280,7 @@ class InternalNode(Node):
         elif kind == wire.BYE:
             self._bye(link, body)
         elif kind == star.WELCOME:
-            self._welcomed(link, star.unpack_join_reply(body))
+            self._handle_join_reply(link, star.unpack_join_reply(body))
         elif kind == star.WAIT:
             self._is(link, wire.lane(Reader(body)))
         elif kind == star.SUPERS:
@@ -316,7 +316,7 @@ class InternalNode(Node):
 
     # -- a super peer ------------------------------------------------------------------------------
 
-    def _welcomed(self, link: Link, welcome: star.InternalJoinReply) -> None:
+    def _handle_join_reply(self, link: Link, welcome: star.InternalJoinReply) -> None:
         self._is(link, welcome.lane)
         if self.ordering is not None and self.group_tag != welcome.group:
             raise MismatchError("group", f"{link.name} is of another group")
@@ -428,7 +428,7 @@ class InternalNode(Node):
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
         """Return the bytes to write on a connection now."""
-        return self.outbound.written(self.links[number], [], now)
+        return self.outbound.collect(self.links[number], [], now)
 
 
 __all__ = ["InternalNode"]

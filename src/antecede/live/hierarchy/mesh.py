@@ -73,7 +73,7 @@ class MeshOrdering(Ordering):
     def free(self, connected: Iterable[str]) -> None:
         """Free the batches that all external members and internal peers have."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
-        upto, done, inside = self.lanes.stable(lanes), self.done(), self.inside
+        upto, done, inside = self.lanes.stable(lanes), self.find_done(), self.inside
         for lane in self.mesh.supers:
             if lane in self.members or lane in inside:
                 table = inside.get(lane, {})

@@ -161,12 +161,12 @@ class MeshGroup:
         """
         self.out = Traffic()
         if invitation:
-            self.protocol = self._accepted(invitation)
+            self.protocol = self._accept(invitation)
         else:
-            self.protocol = self._made(self.names.add(lane))
+            self.protocol = self._make_protocol(self.names.add(lane))
         self.progress.fed[lane] = 0
 
-    def _made(self, me: int) -> Any:
+    def _make_protocol(self, me: int) -> Any:
         if self.role == SUPER:
             return _Recording(me, (), (), (me,), even_to_nobody=True)
         return ExternalPeer(me, (me,), ())
@@ -255,7 +255,7 @@ class MeshGroup:
         self._check_speaker(lane, parts.kind, begins=bool(meet))
         message = None
         if parts.kind in (SAYS, FORWARDS):
-            message = self._decoded(lane, parts.kind, table, parts.said)
+            message = self._decode(lane, parts.kind, table, parts.said)
         if lane not in self.names:
             self._meet(lane, parts.kind)
         if message is not None:
@@ -277,7 +277,7 @@ class MeshGroup:
         elif (kind in BY_SUPER) != (self.names.address(lane) in self.protocol.clock.vectors):
             raise DecodeError(f"{lane} sent an entry of another role")
 
-    def _decoded(self, lane: str, kind: int, table: list[str], reader: Reader) -> External | Flush:
+    def _decode(self, lane: str, kind: int, table: list[str], reader: Reader) -> External | Flush:
         control = reader.block()
         message = messages.decode(control, reader.rest(), (External, Flush))
         if isinstance(message, External) and message.payload:
@@ -308,11 +308,11 @@ class MeshGroup:
         else:
             self.progress.wait(lane, message.seq, number)
         if self.role == SUPER:
-            self._translated(effects)
+            self._record_effects(effects)
             return []
-        return self._handed(one.message for one in effects if isinstance(one, Deliver))
+        return self._deliver_first(one.message for one in effects if isinstance(one, Deliver))
 
-    def _handed(self, delivered: Iterable[External]) -> list[Given]:
+    def _deliver_first(self, delivered: Iterable[External]) -> list[Given]:
         """Return, as an external peer, the first copies."""
         found = []
         for message in delivered:
@@ -325,7 +325,7 @@ class MeshGroup:
     def _had(self, message: External) -> Place:
         return self.progress.had_waiting(self.names.lane(message.sender), message.seq)
 
-    def _translated(self, effects: Iterable[Any]) -> None:
+    def _record_effects(self, effects: Iterable[Any]) -> None:
         """Record, as a super peer, messages for the internal group and for outside (I alone)."""
         taken = iter(self.protocol.taken)
         for one in effects:
@@ -360,7 +360,7 @@ class MeshGroup:
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
         """Return the delivered numbers of each sender, as a group does."""
-        return {n: ((1, count),) if count else () for n, count in self.progress.done()}
+        return {n: ((1, count),) if count else () for n, count in self.progress.list_done()}
 
     def stats(self) -> Stats:
         """Return the number of held messages."""
@@ -389,7 +389,7 @@ class MeshGroup:
         """Return the state for a joining member. Raises LocalError for a known sender."""
         if lane in self.names:
             raise LocalError(f"{lane} is or was in the group")
-        protocol, progress, done = self.protocol, self.progress, dict(self.progress.done())
+        protocol, progress, done = self.protocol, self.progress, dict(self.progress.list_done())
         outside = protocol.outer_frontier() if self.role == SUPER else protocol.frontier()
         notes = {
             name: sorted(number for number in numbers if number <= done[name])
@@ -403,7 +403,7 @@ class MeshGroup:
             )
         )
 
-    def _accepted(self, invitation: bytes) -> Any:
+    def _accept(self, invitation: bytes) -> Any:
         fields = unpack_state(invitation, len(INVITATION))
         if where := misfit(fields, INVITATION):
             raise DecodeError(f"invalid invitation: {where}")
@@ -415,7 +415,7 @@ class MeshGroup:
             raise DecodeError("invalid invitation: members without a sender id")
         self.names = Names((*names, self.me))
         self._become(tables, done, notes, given, origins)
-        protocol = self._made(self.names.address(self.me))
+        protocol = self._make_protocol(self.names.address(self.me))
         try:
             protocol.adopt(outside)
         except (LocalError, ValueError, KeyError) as error:
@@ -464,7 +464,7 @@ class MeshGroup:
         self.names.told = told
         self._become(tables, fed, notes, given, origins)
         self.progress.waiting = {name: dict(held) for name, held in waiting}
-        self.protocol = self._made(self.names.address(self.me))
+        self.protocol = self._make_protocol(self.names.address(self.me))
         self.protocol.restore(inner)
 
 

@@ -47,7 +47,7 @@ class Progress:
         number = self.waiting.get(lane, {}).get(message)
         return self.fed[lane] + 1 if number is None else number
 
-    def done(self) -> Iterator[tuple[str, int]]:
+    def list_done(self) -> Iterator[tuple[str, int]]:
         """Yield for each sender the entry up to which all was delivered."""
         for lane, fed in self.fed.items():
             waiting = self.waiting.get(lane)

@@ -45,7 +45,7 @@ class SuperNode(MeshNode):
     def evict(self, lane: str, why: str) -> None:
         """Evict an external member or an internal peer."""
         if lane in self.hub.inside:
-            self.hub.put_out(lane, why)
+            self.hub.evict(lane, why)
         else:
             super().evict(lane, why)
 
@@ -64,7 +64,7 @@ class SuperNode(MeshNode):
         self._callers.pop(number, None)
         link = self.links.get(number)
         if link is not None:
-            self.hub.lost(link, now)
+            self.hub.handle_close(link, now)
         super().link_down(number, now)
 
     def receive(self, number: int, data: bytes, now: int) -> None:
@@ -154,4 +154,4 @@ class SuperNode(MeshNode):
         if not isinstance(link, StarLink):
             return super().pull(number, budget, now)
         down = [] if link.closing else self.hub.pull(link, budget)
-        return self.outbound.written(link, down, now)
+        return self.outbound.collect(link, down, now)

@@ -59,8 +59,8 @@ class SemanticOrder(SbState):
 
     - `several_parents`: a message may reply to several messages and waits for all of them (an
       extension; "uniqueness", III.A.2, allows one).
-    - `on_missing_parent`: treatment of a message that has been held for `patience_s` seconds. "hold":
-      it waits on. "deliver": `DeliverIncomplete`. "drop": `Discard`, with all replies to it.
+    - `on_missing_parent`: treatment of a message held for `patience_s` seconds. "hold": it waits
+      on. "deliver": `DeliverIncomplete`. "drop": `Discard`, with all replies to it.
     - `store_limit`: largest number of held messages; None: no limit.
     - `overflow`: treatment of one more. "refuse": it is rejected and must be offered again.
       "deliver" and "drop" apply to the oldest.
