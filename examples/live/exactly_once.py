@@ -11,7 +11,7 @@ its own, beside the peer's store. Two rules make that exact:
 
     python -m examples.live.exactly_once FOLDER NAME HOST:PORT [HOST:PORT of who is in the group]
 
-FOLDER holds the certificates (`antecede keys FOLDER ann bob`). They trade once all who have one are
+FOLDER holds the certificates (`antecede certs FOLDER ann bob`). They trade once all who have one are
 there, since a newcomer's books would begin empty; once FOLDER holds a file `stop` nothing new is
 sold, and what was sold is told and booked to the end.
 """

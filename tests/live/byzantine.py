@@ -43,7 +43,7 @@ class KeyedSeals:
 
     def learn(self, lane: str, owner: bytes) -> None:
         if owner != self.owner(lane):
-            raise DecodeError(f"{lane} is claimed without its owner's signature")
+            raise DecodeError(f"{lane} lacks the signature of its certificate")
 
     def recall(self, lane: str, owner: bytes) -> None:
         return
@@ -53,7 +53,7 @@ class KeyedSeals:
 
     def check(self, lane: str, number: int, wire: bytes, seal: bytes) -> None:
         if seal != _mac(lane, number, wire):
-            raise DecodeError(f"batch {number} of {lane} with a seal that is not its owner's")
+            raise DecodeError(f"batch {number} of {lane} has an invalid signature")
 
 
 def _mac(lane: str, number: int, wire: bytes) -> bytes:

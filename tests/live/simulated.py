@@ -292,7 +292,7 @@ class Run:
     def _at_rest(self, host: Host) -> None:
         node = host.node
         if node is None or node.ordering is None or node.out:
-            self.judgement.stuck.append(f"{host.name} is in no group")
+            self.judgement.stuck.append(f"{host.name} is not in a group")
             return
         ordering = node.ordering
         if sorted(ordering.members) != sorted(

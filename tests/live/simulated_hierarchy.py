@@ -195,7 +195,7 @@ class HierarchyRun(Run):
     def _at_rest(self, host: Host) -> None:
         node, stuck = host.node, self.judgement.stuck
         if node is None or node.ordering is None or node.out:
-            stuck.append(f"{host.name} is in no group")
+            stuck.append(f"{host.name} is not in a group")
             return
         if isinstance(node, InternalNode):
             if not node.greeted or node.list_unacknowledged() != [node.super_lane] or node._upward:

@@ -55,7 +55,7 @@ def test_of_a_url_it_is_said_what_of_it_is_the_address(given: str, meant: str) -
     with pytest.raises(LocalError) as raised:
         split_address(given)
     assert str(raised.value) == (
-        f"an address is HOST:PORT alone, without scheme and path: {meant!r}, not {given!r}"
+        f"expected HOST:PORT without scheme and path: {meant!r}, not {given!r}"
     )
 
 
@@ -87,7 +87,9 @@ def test_without_a_way_out_it_is_the_loopback(monkeypatch: pytest.MonkeyPatch) -
 def test_a_peer_that_listens_everywhere_advertises_no_wildcard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("antecede.live.peer.reached_at", lambda host: {"0.0.0.0": "10.1.2.3"}[host])
+    monkeypatch.setattr(
+        "antecede.live.peer.find_reachable_host", lambda host: {"0.0.0.0": "10.1.2.3"}[host]
+    )
 
     async def run() -> tuple[str, str]:
         async with Peer("a", insecure=True, listen="0.0.0.0:0") as peer:

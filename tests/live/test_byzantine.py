@@ -97,8 +97,8 @@ def _believe_a_hello(self: Node, link: Any, what: str, words: str) -> None:
 
 JUDGED = Receiving._judged
 GUARDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "one word that one is out": (EvictionVotes, "verdict", _believe_one),
-    "a greeting that knows more than there is": (Node, "charge", _believe_a_hello),
+    "one word that one is out": (EvictionVotes, "outcome", _believe_one),
+    "a greeting that knows more than there is": (Node, "add_vote", _believe_a_hello),
     "lives of others": (Receiving, "_judged", _believe_what_is_said_of_others),
 }
 

@@ -24,12 +24,12 @@ def test_chrony_tells_offset_dispersion_and_half_of_the_delay() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "not there"),
-        ("506 Cannot talk to daemon\n", "not there"),
+        ("", "not installed"),
+        ("506 Cannot talk to daemon\n", "not installed"),
         (TRACKING.replace("Normal", "Not synchronised"), "not synchronized"),
-        (TRACKING.replace("0.000400000", "nan"), "cannot be read"),
-        (TRACKING.replace("0.000400000", "inf"), "cannot be read"),
-        (TRACKING.replace("0.000400000", "soon"), "cannot be read"),
+        (TRACKING.replace("0.000400000", "nan"), "unknown format"),
+        (TRACKING.replace("0.000400000", "inf"), "unknown format"),
+        (TRACKING.replace("0.000400000", "soon"), "unknown format"),
     ],
 )
 def test_where_chrony_does_not_know_it_says_so(text: str, why: str) -> None:

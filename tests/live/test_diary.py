@@ -54,11 +54,11 @@ def test_who_comes_and_goes_is_said_once() -> None:
     node(net).evict(next(one for one in node(net).active.others() if one[0] == "b"), "")
     net.turn("a")
     net.run(net.now + NS)
-    assert told(diary, net) == [("gone", "b")]
+    assert told(diary, net) == [("departed", "b")]
     node(net, "c").leave()
     net.turn("c")
     net.run(net.now + NS)
-    assert told(diary, net)[0] == ("gone", "c")
+    assert told(diary, net)[0] == ("departed", "c")
 
 
 def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
@@ -70,7 +70,7 @@ def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
     net.crash("b")  # as one with a store that ends: the kernel closes its links
     net.run(net.now + 2 * NS)
     entries = list(diary.sample(node(net), net.now))
-    assert {one.event for one in entries} == {"disconnected", "gone"}
+    assert {one.event for one in entries} == {"disconnected", "departed"}
     assert {one.level for one in entries} == {logging.INFO}
     net.run(net.now + 4 * NS)
     [entry] = diary.sample(node(net), net.now)
@@ -89,7 +89,7 @@ def test_who_was_away_is_connected_again() -> None:
     assert told(diary, net) == [("disconnected", "c"), ("unheard", "c")]
     net.heal()
     net.run(net.now + 3 * NS)
-    assert [one.text for one in diary.sample(node(net), net.now)] == ["connected again with c"]
+    assert [one.text for one in diary.sample(node(net), net.now)] == ["connected again to c"]
 
 
 def test_what_was_refused_is_said_once_or_how_often() -> None:
@@ -99,7 +99,7 @@ def test_what_was_refused_is_said_once_or_how_often() -> None:
     link = next(iter(node(net).links.values()))
     node(net).count(link, LimitError("too long"))
     [entry] = diary.sample(node(net), net.now)
-    assert entry.text == f"refused once (LimitError), {link.name}: too long"
+    assert entry.text == f"rejected once (LimitError), {link.name}: too long"
     for _ in range(2):
         node(net).count(link, LimitError("too long"))
     assert not list(diary.sample(node(net), net.now + NS))
@@ -109,7 +109,7 @@ def test_what_was_refused_is_said_once_or_how_often() -> None:
     for _ in range(2):
         node(net).count(link, LimitError("too long"))
     [entry] = diary.sample(node(net), net.now + 301 * NS)
-    assert entry.text == f"refused 2 times (LimitError), last: {link.name}: too long"
+    assert entry.text == f"rejected 2 times (LimitError), last: {link.name}: too long"
 
 
 def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
@@ -119,10 +119,10 @@ def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
     net.cut("c", "ab")
     net.run(net.now + 8 * NS)
     events = {event for event, _ in told(diary, net, "c")}
-    assert {"stopped", "disconnected"} <= events
+    assert {"in_minority", "disconnected"} <= events
     net.heal()
     net.run(net.now + 8 * NS)
-    assert {event for event, _ in told(diary, net, "c")} == {"connected", "going_on"}
+    assert {event for event, _ in told(diary, net, "c")} == {"connected", "in_majority"}
 
 
 def test_who_lags_is_said_and_that_it_caught_up() -> None:
@@ -147,18 +147,18 @@ def test_what_was_refused_is_said_with_how_often() -> None:
     net.start("d", join="a")
     net.run(net.now + NS)
     entries = {one.event: one for one in diary.sample(node(net), net.now)}
-    refused = entries["refused"]
+    refused = entries["rejected"]
     assert refused.fields["count"] == node(net).rejected["MismatchError"] > 0
     assert refused.fields["reason"] == "MismatchError"
     assert "room" in refused.text
 
 
 def test_words_of_others_cannot_forge_lines(caplog: pytest.LogCaptureFixture) -> None:
-    entry = LogEntry("refused", "x\n2026 CRITICAL all is lost \x1b[2J", {"reason": "x"})
+    entry = LogEntry("rejected", "x\n2026 CRITICAL all is lost \x1b[2J", {"reason": "x"})
     write(logging.getLogger("antecede.live"), "a", "r", entry)
     [record] = caplog.records
     assert record.message == "a: x?2026 CRITICAL all is lost ?[2J"
-    assert vars(record)["antecede_event"] == "refused"
+    assert vars(record)["antecede_event"] == "rejected"
     assert vars(record)["antecede_room"] == "r"
 
 

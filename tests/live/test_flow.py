@@ -326,7 +326,12 @@ async def test_bytes_are_told_to_people_and_to_prometheus() -> None:
         await until(lambda: b.status().unacknowledged_limit == 1 << 20)
         found = b.status()
         text = exposition(found).decode()
-        for name in ("inbox_bytes", "own_bytes", "own_limit_bytes", "connection_bytes"):
+        for name in (
+            "inbox_bytes",
+            "unacknowledged_bytes",
+            "unacknowledged_limit_bytes",
+            "connection_bytes",
+        ):
             assert f"antecede_live_{name}{{" in text
         assert 'antecede_live_inbox_limit_bytes{member="b",group_name="flow"} 1.048576e+06' in text
         assert "4.9 KiB of 1.0 MiB wait for the application" in format_status(found)

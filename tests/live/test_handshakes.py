@@ -18,12 +18,12 @@ def error(reason: str) -> ssl.SSLError:
 @pytest.mark.parametrize(
     ("one", "words"),
     [
-        (error("WRONG_VERSION_NUMBER"), "does not speak TLS"),
-        (error("TLSV1_ALERT_UNKNOWN_CA"), "does not take our certificate (unknown ca)"),
-        (error("PEER_DID_NOT_RETURN_A_CERTIFICATE"), "it showed no certificate"),
+        (error("WRONG_VERSION_NUMBER"), "does not use TLS"),
+        (error("TLSV1_ALERT_UNKNOWN_CA"), "rejects our certificate (unknown ca)"),
+        (error("PEER_DID_NOT_RETURN_A_CERTIFICATE"), "it presented no certificate"),
         (error("SOMETHING_ELSE"), "in OpenSSL's words"),
         (TimeoutError(), "in time"),
-        (ConnectionResetError(), "before it had shown a certificate"),
+        (ConnectionResetError(), "before it presented a certificate"),
         (OSError("no room"), "no room"),
         (OSError(), "OSError"),
     ],

@@ -136,7 +136,7 @@ def test_topics_that_promise_too_much_are_refused_at_once() -> None:
     with pytest.raises(DecodeError, match="announced"):
         heads.read_topics(Reader(varint(heads.MAX_TOPICS + 1)))
     twice = varint(2) + block(b"x") * 2
-    with pytest.raises(DecodeError, match="not in its place"):
+    with pytest.raises(DecodeError, match="not in ascending order"):
         heads.read_topics(Reader(twice))
 
 

@@ -61,7 +61,7 @@ async def test_a_later_member_founds_where_those_before_it_are_away() -> None:
 async def test_a_later_member_does_not_found_while_one_before_it_is_up() -> None:
     addresses = free_addresses(2)
     async with peer("alice", addresses[0]), peer("bob", addresses[1]) as bob:
-        with pytest.raises(PeerError, match="in no group yet"):
+        with pytest.raises(PeerError, match="not in a group yet"):
             await bob.join(addresses, or_bootstrap=True, timeout_s=1)
         assert bob.members == ()
 
@@ -70,7 +70,7 @@ async def test_a_later_member_does_not_found_while_one_before_it_is_up() -> None
 async def test_the_own_address_is_in_the_list() -> None:
     own, other = free_addresses(2)
     async with peer("alice", own) as alice:
-        with pytest.raises(LocalError, match=r"is not among .* give all members one list"):
+        with pytest.raises(LocalError, match=r"is not in .* give all members the list"):
             await alice.join([other], or_bootstrap=True)
     async with peer("bob", own) as bob:
         await bob.join(own, or_bootstrap=True)

@@ -166,7 +166,7 @@ def test_an_expired_certificate_is_refused_at_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _make_in_the_past(folder, "old", monkeypatch)
-    with pytest.raises(InputError, match="holds from"):
+    with pytest.raises(InputError, match="is valid from"):
         tls(folder, "old")
 
 

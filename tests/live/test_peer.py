@@ -128,7 +128,7 @@ async def test_a_store_is_one_members_and_one_rooms(tmp_path: Path) -> None:
             await peer("a", store=store).__aenter__()
     others: list[dict[str, Any]] = [{"name": "b"}, {"group_name": "other"}, {"order": "reply"}]
     for wrong in others:
-        with pytest.raises(StoreError, match=r"the store of 'a', or of another room"):
+        with pytest.raises(StoreError, match=r"store of 'a', or of another group name"):
             await peer(**{"name": "a", "store": store, **wrong}).__aenter__()
 
 
@@ -141,7 +141,7 @@ async def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
         await c.send(b"last words")
         assert (await take(a, 1))[0].payload == b"last words"
         a.evict("c", "a test")
-        with pytest.raises(PeerError, match="put out of the group"):
+        with pytest.raises(PeerError, match="evicted from the group"):
             await take(c, 1)
         with pytest.raises(PeerError, match="put out"):
             await c.send(b"more")
@@ -159,7 +159,7 @@ async def test_a_minority_stops_where_the_group_was_made_so() -> None:
         await a.close()
         await c.close()
         await until(lambda: b.node.in_minority)
-        with pytest.raises(PeerError, match="no majority"):
+        with pytest.raises(PeerError, match="minority part"):
             await b.send(b"alone")
 
 
@@ -192,7 +192,7 @@ async def test_two_groups_of_one_room_do_not_mix() -> None:
         assert a.node.group_tag != b.node.group_tag
         b._running.call(a.address)
         await until(lambda: a.node.rejected.total() + b.node.rejected.total() > 0)
-        assert "founded apart" in a.node.last_rejection + b.node.last_rejection
+        assert "bootstrapped separately" in a.node.last_rejection + b.node.last_rejection
         assert a.members == ("a",)
 
 
@@ -218,9 +218,9 @@ async def test_nobody_there_is_said() -> None:
     async with peer("a") as a:
         with pytest.raises(PeerError, match=r"nobody at 127\.0\.0\.1:1 lets a in"):
             await a.join("127.0.0.1:1", timeout_s=0.3)
-        with pytest.raises(LocalError, match="an address is HOST:PORT"):
+        with pytest.raises(LocalError, match="expected HOST:PORT"):
             await a.join("somewhere")
-        with pytest.raises(PeerError, match="in no group yet"):
+        with pytest.raises(PeerError, match="not in a group"):
             await a.send(b"x")
 
 
@@ -231,17 +231,17 @@ async def test_nobody_there_is_said() -> None:
         ({"name": "a~b"}, "without '~'"),
         ({"name": ""}, "1 to 200 bytes"),
         ({"order": "tv"}, "bounds"),
-        ({"order": "matrix"}, "does not go over live links"),
+        ({"order": "matrix"}, "is not supported by live groups"),
         ({"acknowledge": "never"}, "acknowledge="),
         ({"failure_timeout_s": 0.1}, "failure_timeout_s= must be above"),
         ({"no_such": 1}, "no argument 'no_such'"),
         ({"partition": "split"}, "partition="),
         ({"listen": "here"}, "HOST:PORT"),
-        ({"listen": 7000}, "HOST:PORT, not 7000"),
-        ({"listen": ("127.0.0.1", 7000)}, "HOST:PORT, not"),
+        ({"listen": 7000}, "invalid address 7000"),
+        ({"listen": ("127.0.0.1", 7000)}, "invalid address"),
         ({"listen": "*:0"}, r"0\.0\.0\.0:PORT"),
-        ({"address": "foo"}, "HOST:PORT, not 'foo'"),
-        ({"status": 9464}, "HOST:PORT, not 9464"),
+        ({"address": "foo"}, "invalid address 'foo'"),
+        ({"status": 9464}, "invalid address 9464"),
         ({"evict_after_s": -1}, r"evict_after_s= is above 0, not -1"),
         ({"heartbeat_s": float("nan")}, "heartbeat_s= is a number of seconds, not nan"),
         ({"heartbeat_s": 0}, "heartbeat_s= is above 0"),
@@ -256,17 +256,17 @@ async def test_nobody_there_is_said() -> None:
         ({"history": 10**12}, "history= is 1,000,000 at most"),
         ({"history": -1}, "history= is 0 or more, not -1"),
         ({"verify_all_signatures": 1}, "verify_all_signatures= is True or False"),
-        ({"options": [1]}, "options= has a value for each name"),
-        ({"options": {1: 1}}, "options= has a value for each name"),
-        ({"tls": "keys", "insecure": False}, r"tls= is Tls\(certificate, authority\), not 'keys'"),
-        ({"tls": "keys"}, "it is one or the other"),
-        ({"insecure": 1}, "insecure= is True or False"),
+        ({"options": [1]}, "options=.* expected a mapping"),
+        ({"options": {1: 1}}, "options=.* expected a mapping"),
+        ({"tls": "keys", "insecure": False}, r"tls='keys' is invalid"),
+        ({"tls": "keys"}, "exclude each other"),
+        ({"insecure": 1}, "insecure=.* expected True or False"),
         ({"store": ""}, "store= is a path, not ''"),
         ({"store": 7}, "store= is a path, not 7"),
         ({"on_bound_violation": 7, "order": "htbc", "options": HTBC}, "on_bound_violation="),
         ({"order": "total"}, "needs a closed group: pass members="),
         ({"order": "htbc"}, r'options=\{"bounds": Bounds\('),
-        ({"order": "matrix"}, r"examples/lossy_sockets\.py sends it over UDP"),
+        ({"order": "matrix"}, r"examples/lossy_sockets\.py for UDP"),
         ({"memroy": 1}, r"no argument 'memroy'; did you mean max_memory_bytes=\?"),
         ({"heartbeat": 1}, r"did you mean heartbeat_s=\?"),
         ({"lissten": "x"}, r"did you mean listen=\?"),
@@ -279,9 +279,9 @@ def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], why: st
 
 def test_what_help_and_editors_show_of_a_peer() -> None:
     parameters = inspect.signature(Peer).parameters
-    assert [*parameters][:4] == ["name", "room", "order", "role"]
+    assert [*parameters][:4] == ["name", "group_name", "order", "role"]
     assert {"tls", "listen", "store", "settings"} <= parameters.keys()
-    with pytest.raises(LocalError, match="a peer takes its name alone by place"):
+    with pytest.raises(LocalError, match="one positional argument"):
         Peer("a", "design")  # type: ignore[call-arg]
 
 
@@ -294,7 +294,7 @@ async def test_times_and_answers_that_cannot_be_are_refused() -> None:
             with pytest.raises(LocalError, match="timeout_s="):
                 await a.join("127.0.0.1:1", timeout_s=timeout_s)  # type: ignore[arg-type]
         await a.bootstrap()
-        with pytest.raises(LocalError, match="reply_to= names messages, not 3"):
+        with pytest.raises(LocalError, match="reply_to=3 is invalid"):
             await a.send(b"x", reply_to=3)  # type: ignore[arg-type]
 
 
@@ -302,10 +302,10 @@ async def test_messages_that_cannot_be_are_refused() -> None:
     async with peer("a", max_message_bytes=100) as a, peer("r", order="reply") as r:
         await a.bootstrap()
         await r.bootstrap()
-        for payload, why in (("text", "is bytes"), (bytes(101), "max_message_bytes=100")):
+        for payload, why in (("text", "expected bytes"), (bytes(101), "max_message_bytes=100")):
             with pytest.raises(LocalError, match=why):
                 await a.send(payload)  # type: ignore[arg-type]
-        with pytest.raises(LocalError, match='order="reply" is for answers'):
+        with pytest.raises(LocalError, match='use order="reply"'):
             await a.send(b"x", reply_to=Id("b~00000000", 1))
         with pytest.raises(LocalError):
             await r.send(b"x", reply_to=Id("b~00000000", 1))

@@ -20,7 +20,7 @@ def peer(name: str, **more: Any) -> Peer:
 
 
 def test_a_message_has_no_number_that_a_crash_may_change() -> None:
-    named = {"lane", "number", "payload", "reply_to", "missing", "topics", "is_history"}
+    named = {"sender_id", "number", "payload", "reply_to", "missing_ids", "topics", "is_history"}
     assert set(Message._fields) == named
     assert set(SentBatch._fields) == named - {"number", "payload"} | {"first", "payloads"}
 

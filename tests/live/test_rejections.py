@@ -154,7 +154,7 @@ def test_members_of_two_groups_of_one_name_dial_ever_less_often(durable: bool) -
     last = sum(network.status("a").rejected.values())
     assert 1 <= first <= 6
     assert last - first <= 5
-    assert "founded apart" in network.status("a").last_rejection
+    assert "bootstrapped separately" in network.status("a").last_rejection
 
 
 def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
@@ -248,7 +248,9 @@ async def test_a_rejection_is_logged_once(tmp_path: Path, caplog: pytest.LogCapt
         async with peer("bob", port) as bob:
             await bob.bootstrap()
             await until(lambda: sum(alice.status().rejected.values()) >= 3)
-    said = [one.getMessage() for one in caplog.records if "founded apart" in one.getMessage()]
+    said = [
+        one.getMessage() for one in caplog.records if "bootstrapped separately" in one.getMessage()
+    ]
     assert len([one for one in said if one.startswith("alice")]) == 1, said
 
 

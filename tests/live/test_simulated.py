@@ -136,7 +136,7 @@ def _forget_nothing_twice(self: SenderLogs, name: str, number: int, batch: Any) 
 WRITE, TAKE = MemoryStore.write, SenderLogs.take
 BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "causes are not looked at": (Idr, "receive", _deliver_at_once),
-    "what is asked for is not handed on": (Node, "wanted", _hand_on_nothing),
+    "what is asked for is not handed on": (Node, "relay", _hand_on_nothing),
     "the store loses rows": (MemoryStore, "write", _lose_rows),
     "others are told before the store has written": (Node, "safe_number", _tell_early),
     "a batch is lost": (SenderLogs, "take", _forget_nothing_twice),
@@ -190,7 +190,7 @@ def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
     run.say("a")
     run.network.run(run.network.now + 60 * NS)
     others = {lane for lane in _node(run.network.hosts["a"]).greeted if lane[0] != "b"}
-    assert others == set(_node(run.network.hosts["a"]).greeted), "silent ones are given up"
+    assert others == set(_node(run.network.hosts["a"]).greeted), "silent ones are abandoned"
     run.network.thaw("b")
     run.network.run(run.network.now + 5 * NS)
     run.judge()
@@ -220,7 +220,7 @@ def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
     network.say("a", b"before")
     network.run(network.now + 80 * NS)
     assert b.ordering is None
-    assert not a.active.guests, "given up"
+    assert not a.active.guests, "abandoned"
     network.hosts["b"].joining = sponsor
     network.run(network.now + 10 * NS)
     nodes = [_node(network.hosts[name]) for name in "abc"]

@@ -135,4 +135,4 @@ def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> 
         network.run(network.now + NS // 10)
     assert sorted(map(member_of, node.hub.inside)) == ["i1", "i2"]
     [why] = node.hub.gone.values()
-    assert re.fullmatch(r"too far behind: [\d,]+ of [\d,]+ bytes are kept for it", why)
+    assert re.fullmatch(r"too slow: [\d,]+ of [\d,]+ retained bytes are kept for it", why)

@@ -146,7 +146,7 @@ def test_words_of_others_reach_no_terminal_as_they_are() -> None:
 async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str]) -> None:
     async with peer("a", status="127.0.0.1:0") as a, peer("b") as b:
         code, text = await fetched(a.status_address, "/healthz")
-        assert (code, text) == (503, "in no group yet\n")
+        assert (code, text) == (503, "not in a group yet\n")
         await a.bootstrap()
         await b.join(a.address)
         for _ in range(3):
@@ -154,7 +154,7 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         await until(lambda: a.node.active.place == 3)
         assert (await fetched(a.status_address, "/healthz")) == (200, "well\n")
         told = json.loads((await fetched(a.status_address, "/status"))[1])
-        assert (told["delivered"], told["waiting_for_application"]) == (3, 3)
+        assert (told["delivered"], told["pending_messages"]) == (3, 3)
         assert [one["name"] for one in told["members"]] == ["b"]
         taken = 0
         async for _ in a:

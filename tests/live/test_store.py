@@ -89,7 +89,7 @@ def test_whose_the_lanes_are_stays_through_snapshots(path: Path) -> None:
     assert saved is not None
     wanted = {"b~00000000": b"with a new certificate", "c~00000000": b"hers"}
     assert saved.owners == wanted
-    store._db.execute("UPDATE owners SET statement = x'00' WHERE lane = 'b~00000000'")
+    store._db.execute("UPDATE signers SET statement = x'00' WHERE sender_id = 'b~00000000'")
     with pytest.raises(StoreError, match="damaged, in what shows whose b~00000000 is"):
         store.load()
     store.close()
@@ -190,7 +190,7 @@ def test_a_file_cut_short_is_refused_in_words(path: Path, keep: float) -> None:
 
 def test_a_file_of_something_else_is_refused_and_left_alone(path: Path) -> None:
     path.write_text("dear diary, " * 1000)
-    with pytest.raises(StoreError, match="no store of a peer"):
+    with pytest.raises(StoreError, match="not the store of a peer"):
         opened(path)
     assert path.read_text() == "dear diary, " * 1000
 
@@ -286,7 +286,7 @@ def test_a_full_disk_is_said_and_nothing_is_acknowledged_falsely(path: Path) -> 
         async with Peer("a", insecure=True, store=path) as peer:
             return peer.node.active.said
 
-    with pytest.raises(StoreError, match="no room left on the disk"):
+    with pytest.raises(StoreError, match="the disk is full"):
         asyncio.run(work())
     assert 5 < acknowledged < 1000
     assert asyncio.run(again()) >= acknowledged

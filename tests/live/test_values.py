@@ -11,7 +11,7 @@ from antecede.errors import LocalError
 from antecede.live import Id, events
 
 
-@pytest.mark.parametrize("name", ["Id", "Message", "View", "Change", "GivenUp"])
+@pytest.mark.parametrize("name", ["Id", "Message", "View", "Change", "MessagesAbandoned"])
 def test_every_field_is_documented(name: str) -> None:
     tree = ast.parse(inspect.getsource(getattr(events, name)))
     body = tree.body[0].body  # type: ignore[attr-defined]
@@ -25,5 +25,5 @@ def test_every_field_is_documented(name: str) -> None:
 def test_the_text_of_an_id_leads_back_to_it() -> None:
     one = Id("a: strange, name~0a1b2c3d", 7)
     assert Id.from_text(str(one)) == one
-    with pytest.raises(LocalError, match="NAME~LIFE:NUMBER"):
+    with pytest.raises(LocalError, match="NAME~INCARNATION:NUMBER"):
         Id.from_text("alice:7")

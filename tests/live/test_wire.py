@@ -167,7 +167,7 @@ def test_batches_that_promise_too_much_are_refused_and_cost_nothing(raw: bytes) 
 
 def test_tables_that_promise_too_much_are_refused() -> None:
     for count in (wire.MAX_LANES + 1, 2**63):
-        with pytest.raises(DecodeError, match="lanes announced"):
+        with pytest.raises(DecodeError, match="sender ids announced"):
             wire.read_table(Reader(varint(count)))
     with pytest.raises(DecodeError):
         wire.read_table(Reader(varint(1000) + b"\x00"))
@@ -219,7 +219,7 @@ def test_a_frame_in_many_pieces_is_looked_at_a_few_times(monkeypatch: pytest.Mon
         looked += len(data)
         return frames(data, *more)
 
-    monkeypatch.setattr(wire, "frames", counted)
+    monkeypatch.setattr(wire, "split_frames", counted)
     frame, link = wire.pack_frame(wire.BATCH, bytes(100_000)), linked()
     found = [one for at in range(len(frame)) for one in kinds_and_bodies(link, frame[at : at + 1])]
     assert [len(raw) for _, raw in found] == [100_000]

@@ -67,5 +67,5 @@ def _whose(theirs: bool, ours: bool, there: str) -> str:
 def _list_settings(settings: Settings) -> dict[str, str]:
     told = {name: str(getattr(settings, name)) for name in SETTINGS}
     for name, value in sorted(settings.options.items()):
-        argument_name[OPTION + name] = fingerprint(repr(value)).hex()
+        told[OPTION + name] = fingerprint(repr(value)).hex()
     return told

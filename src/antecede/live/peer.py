@@ -252,7 +252,7 @@ class Peer:
             store=store,
             ready=self._handle_delivered,
             changed=self._waking.wake,
-            finish=self._inbox.count_done,
+            done=self._inbox.count_done,
         )
         try:
             if (clock := self._driver.clock) is not None:

@@ -243,8 +243,7 @@ def test_errors_name_all_members_that_they_speak_of() -> None:
 def test_reasons_name_members() -> None:
     names = ("alice", "bob", "carol")
     alice, bob, carol = (
-        Group(name, names, order="reply", on_missing_parent="drop", patience_s=1)
-        for name in names
+        Group(name, names, order="reply", on_missing_parent="drop", patience_s=1) for name in names
     )
     (question,) = bob.receive(alice.send(b"question", now=0), now=0)
     answer = bob.send(b"answer", reply_to=question, now=0)

@@ -123,8 +123,8 @@ def test_two_browsers_a_thread_a_held_answer_and_a_script_that_does_not_run(scen
     scene.say("alice", "an answer", "a question")
     bob.until(lambda: bob.all("#held li"))
     told = bob.text("#held")
-    assert "alice's answer waits for a message of carol's that is not here" in told
-    bob.until(lambda: "alice can give it, and is asked" in bob.text("#held"))
+    assert "alice's reply waits for a message of carol that is not here" in told
+    bob.until(lambda: "requested from alice" in bob.text("#held"))
     bob.until(lambda: re.search(r"for [1-9]\d* s", bob.text("#held")))
     assert "an answer" not in bob.texts()
     bob.page.click("#ask")
@@ -155,7 +155,7 @@ def test_two_browsers_a_thread_a_held_answer_and_a_script_that_does_not_run(scen
     bob.page.keyboard.press("Escape")
     bob.page.evaluate("document.getElementById('words').value = 'x'.repeat(70000)")
     bob.page.keyboard.press("Enter")
-    bob.until(lambda: "65,536 are the most" in bob.text("#wrong"))
+    bob.until(lambda: "the limit is 65,536" in bob.text("#wrong"))
 
 
 async def _called(what: Any) -> None:

@@ -163,10 +163,10 @@ def test_two_people_talk_through_pipes(started: Started) -> None:
     alice.write("/who\n/held\n/ask\n9: x\n/else\n" + "x" * 70_000 + "\n")
     alice.until(r"alice  \(you\)\n.*bob  \(here\)")
     alice.until(r"nothing is held\n")
-    alice.until(r"nothing is known to be missing")
+    alice.until(r"no message is missing")
     alice.until(r"no message 9; there are 1 to 4")
     alice.until(r"there is no /else; /help")
-    alice.until(r"70,000 bytes; 65,536 are the most: nothing was sent")
+    alice.until(r"70,000 bytes was not sent; the limit is 65,536")
     bob.write("/quit\n")
     bob.ends(0)
     alice.until(r"bob left")
@@ -205,12 +205,12 @@ def test_at_a_terminal_the_line_that_is_typed_stays(started: Started, plain: boo
 
 BUSY = """
 import asyncio, signal
-from antecede.live.chat.terminal import prompted_lines
+from antecede.live.chat.terminal import read_prompt
 
 async def work():
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
-    async for line in prompted_lines():
+    async for line in read_prompt():
         print("busy with", line)
         await ended.wait()
         print("asked to end")
@@ -351,10 +351,10 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
     join = ["--room", "design", "--join", at]
     wrong = [
         (["--room", "other", "--join", at, "--keys", mine], "its group_name= differs"),
-        ([*join, "--keys", str(tmp_path)], "its certificate is none of our authority's"),
-        ([*join, "--keys", mine, "--missing-parent", "hold"], "its on_missing_parent= differs"),
+        ([*join, "--keys", str(tmp_path)], "its certificate is of another authority"),
+        ([*join, "--keys", mine, "--on-missing-parent", "hold"], "its on_missing_parent= differs"),
         (["--room", "design", "--listen", at, "--keys", mine], f"bob cannot listen at {at}: "),
-        ([*join, "--keys", mine, "--web", at], f"the page cannot be served at {at}"),
+        ([*join, "--keys", mine, "--web", at], f"cannot serve the page at {at}"),
     ]
     for arguments, why in wrong:
         assert main(["chat", "bob", *arguments]) == 2
@@ -366,10 +366,13 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--join", "nonsense", "--insecure"], "an address is HOST:PORT, not 'nonsense'"),
-        (["--listen", "nonsense", "--insecure"], "an address is HOST:PORT"),
-        (["--listen", "100::1:1", "--insecure"], "HOST:PORT, or [IPv6]:PORT, not '100::1:1'"),
-        (["--listen", "::ffff:192.0.2.1:1", "--insecure"], "not '::ffff:192.0.2.1:1'"),
+        (["--join", "nonsense", "--insecure"], "invalid address 'nonsense'; expected HOST:PORT"),
+        (["--listen", "nonsense", "--insecure"], "expected HOST:PORT"),
+        (
+            ["--listen", "100::1:1", "--insecure"],
+            "invalid address '100::1:1'; expected HOST:PORT or [IPv6]:PORT",
+        ),
+        (["--listen", "::ffff:192.0.2.1:1", "--insecure"], "invalid address '::ffff:192.0.2.1:1'"),
         (["--join", "h:1"], "--keys FOLDER names the certificates"),
         (["--join", "h:1", "--keys", "nowhere"], "ca.pem: cannot be read"),
         (["--insecure"], "a room that begins here needs --listen"),
@@ -380,13 +383,16 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
         ),
         (
             ["--join", "http://h:1", "--insecure"],
-            "without scheme and path: 'h:1', not 'http://h:1'",
+            "expected HOST:PORT without scheme and path: 'h:1'",
         ),
         (["--join", "h:1", "--insecure", "--history", "-1"], "--history is 0 to 100,000"),
         (["--join", "h:1", "--insecure", "--put-out", "nan"], "--put-out is 1 to"),
         (["--join", "h:1", "--insecure", "--address", "h:2"], "--address says where --listen"),
-        (["--join", "h:1", "--insecure", "--web", "0.0.0.0:0"], "the page speaks for you"),
-        (["--join", "h:1", "--insecure", "--web", "x"], "an address is HOST:PORT"),
+        (
+            ["--join", "h:1", "--insecure", "--web", "0.0.0.0:0"],
+            "other machines could read and write as you",
+        ),
+        (["--join", "h:1", "--insecure", "--web", "x"], "expected HOST:PORT"),
         (["--join", "h:1", "--insecure", "--web-for-others"], "--web-for-others is about --web"),
         (["--join", "h:1", "--insecure", "--store", "/nowhere/x"], "/nowhere/x cannot be opened"),
     ],

@@ -28,7 +28,7 @@ from antecede.live.chat.commands import HELP, Command, help_lines, parse_line
         ("/threads 5", Command("threads", number=5)),
         ("0: zero", Command("say", "0: zero")),
         ("/HELD", Command("held")),
-        ("/put-out bob the second", Command("put-out", "bob the second")),
+        ("/evict bob the second", Command("evict", "bob the second")),
         ("/quit", Command("quit")),
         ("", None),
         (" \t ", None),
@@ -43,17 +43,17 @@ def test_lines(line: str, command: Command | None) -> None:
     [
         ("/reply", "is the number of a message, not ''"),
         ("/reply three yes", "not 'three'"),
-        ("/reply 3", "answer to message 3 without words"),
+        ("/reply 3", "reply to message 3 is empty"),
         ("/reply 0 x", "not '0'"),
         ("/reply 12345678901 x", "not '12345678901'"),
         ("/reply ٣ x", "not '٣'"),
         ("/thread", "/thread N"),
         ("/threads -1", "not '-1'"),
-        ("/threads 0", "/threads K: K is how many threads are drawn, from 1 on, not '0'"),
-        ("/foo bar", "there is no /foo; /help lists"),
-        ("/who is it", "to say it: /say /who is it"),
-        ("/say", "there is no text"),
-        ("/put-out", "whom"),
+        ("/threads 0", "/threads K: K is the number of threads, from 1, not '0'"),
+        ("/foo bar", "unknown command /foo; /help lists"),
+        ("/who is it", "to send the text: /say /who is it"),
+        ("/say", "the text is empty"),
+        ("/evict", "missing"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(line: str, why: str) -> None:
@@ -76,7 +76,7 @@ def test_help_lists_what_there_is() -> None:
         word = line.split()[0]
         if word.startswith("/"):
             assert parse_line(
-                {"/put-out": "/put-out x"}.get(
+                {"/evict": "/evict x"}.get(
                     word,
                     f"{word} 1".removesuffix(
                         " 1" if word[1:] in ("held", "ask", "who", "leave", "quit", "help") else ""

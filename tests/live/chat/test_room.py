@@ -65,7 +65,7 @@ def test_a_message_comes_once_and_keeps_its_number() -> None:
 def test_a_number_that_is_not_there(number: int) -> None:
     with pytest.raises(LocalError, match=f"no message {number}; there are 1 to 5"):
         lunch().post(number)
-    with pytest.raises(LocalError, match="nothing was said here yet"):
+    with pytest.raises(LocalError, match="the room has no messages yet"):
         Room("r", "a").post(1)
 
 
@@ -75,14 +75,14 @@ def test_orphans_and_what_is_from_before_are_shown_as_such() -> None:
     room.add(message(BOB, 6, "to something old", Id(CAROL, 1)), 0.0)
     room.add(message(BOB, 7, "me too", Id(CAROL, 1)), 0.0)
     assert list(drawing.threads(room)) == [
-        "      (a message of carol's that nobody has any more)",
+        "      (a message of carol that is lost)",
         "   1  └── bob: to a dead one",
-        "      (a message of carol's from before)",
+        "      (a message of carol from before)",
         "   2  ├── bob: to something old",
         "   3  └── bob: me too",
     ]
     assert drawing.format_post(room, room.post(1)) == [
-        "   1  bob ↳ a message of carol's that nobody has any more: to a dead one"
+        "   1  bob ↳ a message of carol that is lost: to a dead one"
     ]
 
 
@@ -92,7 +92,7 @@ def test_the_oldest_are_forgotten_and_their_answers_are_not() -> None:
         room.add(message(BOB, k, f"{k}", *([Id(BOB, k - 1)] if k > 1 else [])), 0.0)
     assert [one.number for one in room.posts.values()] == [3, 4, 5]
     assert list(drawing.threads(room)) == [
-        "      (a message of bob's from before)",
+        "      (a message of bob from before)",
         "   3  └── bob: 3",
         "   4      └── bob: 4",
         "   5          └── bob: 5",
@@ -111,9 +111,9 @@ def test_what_is_held_since_when_and_for_what() -> None:
     assert [one.id for one in room.long_held(10.3)] == [answer, below]
     assert not list(room.long_held(11.0)), "once each"
     assert list(drawing.describe_all_held(room, 12.5)) == [
-        "bob's answer has waited 2.5 s for a message of carol's that is not here: "
+        "bob's answer has waited 2.5 s for a message of carol that is not here: "
         "carol is away; nobody who is here has it",
-        "carol's answer has waited 2.5 s for bob's answer, which is held itself",
+        "carol's reply has waited 2.5 s for bob's reply, which is held itself",
     ]
     [of_a_stranger] = {below: (below, "speaks of a stranger")}.items()
     assert room.hold({**held, **dict([of_a_stranger])}, 12.5)
@@ -127,7 +127,7 @@ def test_what_is_held_since_when_and_for_what() -> None:
     assert drawing.format_post(room, post)[0].endswith(": yes  [waited 3.0 s]")
     assert [one.id for one in room.held] == [below]
     assert room.hold({}, 14.0)
-    assert list(drawing.describe_all_held(room, 14.0)) == ["nothing is held"]
+    assert list(drawing.describe_all_held(room, 14.0)) == ["no reply is held"]
 
 
 def test_who_is_here() -> None:
@@ -192,4 +192,4 @@ def test_a_long_message_fills_no_terminal(text: str, width: int | None) -> None:
     lines = drawing.format_post(room, post, width)
     assert len(lines) <= drawing.MOST_LINES
     assert sum(map(len, lines)) < 8_000
-    assert lines[-1].strip() == "[... the rest of this message is not shown]"
+    assert lines[-1].strip() == "[... the rest of this message is hidden]"

@@ -77,13 +77,13 @@ async def test_words_are_said_and_wrong_ones_are_sentences() -> None:
         assert posts[1].parent == posts[0].id
         wrong: list[tuple[Any, int, str]] = [
             ({"text": "x", "answers": 7}, 422, "no message 7"),
-            ({"text": "x" * 70_000}, 422, "65,536 are the most"),
-            ({"text": 5}, 400, "words are a text"),
-            ({"text": "x", "answers": True}, 400, "words are a text"),
-            ({"text": "x", "answers": "1"}, 400, "words are a text"),
-            ([], 400, "an object in JSON"),
-            (b"{", 400, "an object in JSON"),
-            (b"[" * 100_000, 400, "an object in JSON"),
+            ({"text": "x" * 70_000}, 422, "the limit is 65,536"),
+            ({"text": 5}, 400, "invalid body; expected text"),
+            ({"text": "x", "answers": True}, 400, "invalid body; expected text"),
+            ({"text": "x", "answers": "1"}, 400, "invalid body; expected text"),
+            ([], 400, "a JSON object"),
+            (b"{", 400, "a JSON object"),
+            (b"[" * 100_000, 400, "a JSON object"),
             (b"x" * (2 << 20), 413, "1048576 bytes"),
         ]
         for body, code, why in wrong:
@@ -91,7 +91,7 @@ async def test_words_are_said_and_wrong_ones_are_sentences() -> None:
             assert (got, why in text) == (code, True), text
         assert len(room["alice"].room.posts) == 2
         code, text, _ = await asked(url, "ask", "POST", {})
-        assert (code, "nothing is held" in text) == (200, True)
+        assert (code, "no reply is held" in text) == (200, True)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ async def test_who_does_not_know_the_path_finds_nothing() -> None:
         )
         for path in wrong:
             code, text, _ = await asked(root, path)
-            assert (code, text) == (404, "there is nothing here\n")
+            assert (code, text) == (404, "unknown path\n")
         assert (await asked(url, "say"))[0] == 405
         assert (await asked(url, "", "POST", {}))[0] == 405
         assert (await asked(url, "events", "DELETE"))[0] == 405
@@ -244,7 +244,7 @@ def test_places_that_others_reach_need_to_be_meant(place: str) -> None:
 async def test_a_port_that_is_taken_is_said() -> None:
     async with people("alice", page=True) as room:
         port = int(urlsplit(url_of(room)).port or 0)
-        with pytest.raises(PeerError, match=f"the page cannot be served at 127.0.0.1:{port}"):
+        with pytest.raises(PeerError, match=f"cannot serve the page at 127.0.0.1:{port}"):
             async with Page(room["alice"], "127.0.0.1", port):
                 pass
 
