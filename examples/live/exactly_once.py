@@ -1,19 +1,19 @@
-"""Each message once in the program's own table, through any crash: the books of some tills.
+"""Exactly-once processing into the program's own table, through any crash.
 
-Every till books amounts, tells the others, and books what they tell. Its books are a SQLite file of
-its own, beside the peer's store. Two rules make that exact:
+Tills record sales, send them to the others, and record received ones. Each has a SQLite file beside
+the peer's store. Two rules give exactly-once:
 
-- *Taking.* A message is booked under its `id` in one transaction, and acknowledged to the peer
-  after that (`acknowledge="explicit"`). A crash in between brings it again, and the id is there.
-- *Telling.* What is to be told is written in the transaction that booked it (an outbox), sent from
-  there, and crossed out. A crash in between sends it again, as another message: so it bears a key
-  of the program's own, and who takes it books a key once.
+- *Receiving.* A transaction records a message under its `id`; the acknowledgement follows
+  (`acknowledge="explicit"`). After a crash in between the message is repeated, and its id is known.
+- *Sending.* The transaction that records a sale also writes it to an outbox. The program sends the
+  outbox and then deletes it. After a crash in between it sends another message for the same sale,
+  so receivers compare a key of the program's own.
 
-    python -m examples.live.exactly_once FOLDER NAME HOST:PORT [HOST:PORT of who is in the group]
+    python -m examples.live.exactly_once FOLDER NAME HOST:PORT [HOST:PORT of a member]
 
-FOLDER holds the certificates (`antecede certs FOLDER ann bob`). They trade once all who have one are
-there, since a newcomer's books would begin empty; once FOLDER holds a file `stop` nothing new is
-sold, and what was sold is told and booked to the end.
+FOLDER contains the certificates (`antecede certs FOLDER ann bob`). Sales start once every member
+with a certificate is present, since a joining member's table would be empty. They end once FOLDER
+contains a file `stop`; the remaining sales are then sent and recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PACE_S = 0.02
 
 
 class Books:
-    """The program's own table, what it sums up to, what came again, and what is to be told."""
+    """Table of sales, their total, the number of repeated ones, and the outbox."""
 
     def __init__(self, path: Path, till: str) -> None:
         self._till = till
@@ -49,7 +49,7 @@ class Books:
         self._db.executescript(SCHEMA)
 
     def own(self, amount: int) -> None:
-        """Book an amount of one's own, and that the others are to be told."""
+        """Record an own sale, and add it to the outbox."""
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
             [number] = self._db.execute(
@@ -60,7 +60,7 @@ class Books:
             self._enter(key, None, self._till, amount)
 
     def told(self, message: Message) -> None:
-        """Book what another till told, unless that is booked already."""
+        """Record a sale of another till, unless it is known."""
         said = json.loads(message.payload)
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
@@ -76,23 +76,23 @@ class Books:
         self._db.execute("UPDATE total SET amount = amount + ?", (amount,))
 
     def to_tell(self) -> list[tuple[int, str, int]]:
-        """Return what the others are to be told, in order."""
+        """Return the outbox in order."""
         return self._db.execute("SELECT nr, key, amount FROM outbox ORDER BY nr").fetchall()
 
     def has_told(self, number: int) -> None:
-        """Cross out what was sent."""
+        """Delete a sent entry of the outbox."""
         self._db.execute("DELETE FROM outbox WHERE nr = ?", (number,))
 
 
 async def take(peer: Peer, books: Books) -> None:
-    """Book what the others tell."""
+    """Record the sales of the others."""
     async for message in peer:
         books.told(message)  # commits
         peer.acknowledge(message)
 
 
 async def tell(peer: Peer, books: Books) -> None:
-    """Tell the others what is in the outbox."""
+    """Send the outbox."""
     while True:
         for number, key, amount in books.to_tell():
             await peer.send(json.dumps({"key": key, "amount": amount}).encode())
@@ -101,7 +101,7 @@ async def tell(peer: Peer, books: Books) -> None:
 
 
 async def sell(books: Books, stop: Path) -> None:
-    """Book an amount now and then, until told to stop."""
+    """Record a sale at intervals, until the file `stop` exists."""
     number = 0
     while not stop.exists():
         number += 1
@@ -110,7 +110,7 @@ async def sell(books: Books, stop: Path) -> None:
 
 
 async def till(folder: Path, name: str, listen: str, join: str = "") -> None:
-    """Be one of the tills."""
+    """Run a till."""
     books = Books(folder / f"{name}.books", name)
     async with Peer(
         name,

@@ -1,14 +1,14 @@
-"""Causes that begin in a live group and end in a topic: needs `antecede[live]`, and no broker.
+"""Causes from a live group in the headers of a topic, without a broker (`antecede[live]`).
 
-A shop, a till and a warehouse are peers of one group and talk there. What they did goes to topics
-as well, each on its own way and in its own time, so a parcel's row may come before the order's. Two
-things in the rows' headers put them in order again (`antecede order`, `antecede.spark.order`):
+A shop, a till and a warehouse are peers of a group. Each also writes rows to a topic, in its own
+time, so a parcel's row may arrive before the order's. Two kinds of headers restore the order
+(`antecede order`, `antecede.spark.order`):
 
-- a row about a live message that was handled names that message as its cause (`message.past`);
-- a row that *is* a live message, written by who sent it, has that message's id and names what its
-  sender followed (`peer.past()`). Where no such row is written the chain ends at the live message.
+- a row about a handled live message has that message as its cause (`message.causal_context`);
+- a row that *is* a live message, written by its sender, has that message's id and its sender's
+  context (`peer.causal_context()`). Without such a row the chain ends at the live message.
 
-`python -m examples.live.into_kafka` prints the rows as they came, and what each names.
+`python -m examples.live.into_kafka` prints the rows as they arrive, with their causes.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from antecede.live import Message, Peer
 
 Headers = list[tuple[str, bytes]]
 Produce = Callable[[str, str, Headers], None]
-"""Takes topic, value and headers, as `producer.produce` of a Kafka client does."""
+"""Function of topic, value and headers, as `producer.produce` of a Kafka client."""
 ORDERS = 3
 
 
 async def say(peer: Peer, stamp: ContextPropagator, text: str) -> Headers:
-    """Say something in the group; returns the headers of the row that tells of it."""
+    """Send a message to the group; return the headers of its row."""
     with stamp.resuming(peer.causal_context()):
         sent = await peer.send(text.encode())
         return stamp.outgoing(id=sent.encode())
 
 
 async def shop(peer: Peer, produce: Produce) -> None:
-    """Say what was ordered, and write the rows of it last of all."""
+    """Send the orders, and write their rows last."""
     stamp = ContextPropagator("shop")
     rows = {}
     for number in range(1, ORDERS + 1):
@@ -48,11 +48,11 @@ async def shop(peer: Peer, produce: Produce) -> None:
 
 
 async def till(peer: Peer, produce: Produce) -> None:
-    """Write an invoice for each order, then say that it is paid."""
+    """Write an invoice for each order, then confirm its payment."""
     stamp = ContextPropagator("till")
     async for message in said(peer, "order"):
         number = message.payload.decode().split()[1]
-        with stamp.resuming(message.causal_context):  # follows this order, and no other
+        with stamp.resuming(message.causal_context):  # depends on this order only
             produce("payments", f"invoice {number}", stamp.outgoing())
         produce("payments", f"paid {number}", await say(peer, stamp, f"paid {number}"))
 
@@ -74,7 +74,7 @@ async def said(peer: Peer, what: str) -> AsyncIterator[Message]:
 
 @asynccontextmanager
 async def group(*names: str) -> AsyncIterator[dict[str, Peer]]:
-    """Run some peers in this process, connected; for a try, without certificates."""
+    """Run connected peers in this process, without certificates."""
     async with AsyncExitStack() as stack:
         peers = [Peer(name, listen="127.0.0.1:0", insecure=True) for name in names]
         for peer in peers:
@@ -86,7 +86,7 @@ async def group(*names: str) -> AsyncIterator[dict[str, Peer]]:
 
 
 async def run(produce: Produce) -> None:
-    """Let the three of them work off some orders."""
+    """Process some orders."""
     async with group("shop", "till", "warehouse") as peers:
         others = [
             asyncio.ensure_future(till(peers["till"], produce)),
@@ -98,7 +98,7 @@ async def run(produce: Produce) -> None:
 
 
 def main() -> None:
-    """Print the rows as they came, and what each names."""
+    """Print the rows as they arrive, with their causes."""
     rows: list[tuple[str, str, Headers]] = []
     asyncio.run(run(lambda *row: rows.append(row)))
     for topic, value, headers in rows:

@@ -1,10 +1,10 @@
-"""A peer as a service: from a file of settings, with logs for machines, ended by SIGTERM.
+"""Peer as a service: settings from a file, logs in JSON, ended by SIGTERM.
 
     python -m examples.live.service alice.toml
 
-It books each message in a table of its own (`exactly_once.py` says how) before it acknowledges it.
-Exit codes: 0 ended as asked; 1 something failed that a restart may mend; 3 the peer is out of the
-group, and somebody has to look (`running/antecede-peer.service` does not start it again then).
+It records each message in its own table (`exactly_once.py`) before the acknowledgement. Exit codes:
+0 ended by a signal; 1 an error that a restart may fix; 3 the peer has left the group for good and
+needs an operator (`running/antecede-peer.service` does not restart it).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OUT_OF_THE_GROUP = 3
 
 
 class AsJson(logging.Formatter):
-    """A record as one line of JSON: the fields of the peer's log, without their prefix."""
+    """Log record as one line of JSON, with the fields of the peer's log without prefix."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -39,7 +39,7 @@ class AsJson(logging.Formatter):
 
 
 async def handle(peer: Peer, table: sqlite3.Connection) -> None:
-    """Take what comes: each message in a transaction, then acknowledged."""
+    """Record each message in a transaction, then acknowledge it."""
     async for message in peer:
         row = str(message.id), message.sender, message.payload
         with table:
@@ -48,7 +48,7 @@ async def handle(peer: Peer, table: sqlite3.Connection) -> None:
 
 
 async def serve(config: dict[str, Any]) -> int:
-    """Run the peer until SIGTERM or SIGINT; returns the exit code."""
+    """Run the peer until SIGTERM or SIGINT; return the exit code."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -64,7 +64,7 @@ async def serve(config: dict[str, Any]) -> int:
             tasks = [asyncio.ensure_future(one) for one in (handle(peer, table), stop.wait())]
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # raises what went wrong
+                task.result()  # raises the error
     except PeerError as error:
         logging.getLogger("antecede.live").error("%s", error)
         return OUT_OF_THE_GROUP if "out of the group" in str(error) else 1
@@ -74,7 +74,7 @@ async def serve(config: dict[str, Any]) -> int:
 
 
 def main() -> int:
-    """Run it."""
+    """Run the service."""
     handler = logging.StreamHandler()
     handler.setFormatter(AsJson())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
