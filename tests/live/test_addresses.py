@@ -55,7 +55,7 @@ def test_of_a_url_it_is_said_what_of_it_is_the_address(given: str, meant: str) -
     with pytest.raises(LocalError) as raised:
         split_address(given)
     assert str(raised.value) == (
-        f"expected HOST:PORT without scheme and path: {meant!r}, not {given!r}"
+        f"invalid address {given!r}; expected HOST:PORT without scheme and path: {meant!r}"
     )
 
 

@@ -105,7 +105,7 @@ def test_what_was_refused_is_said_once_or_how_often() -> None:
     assert not list(diary.sample(node(net), net.now + NS))
     node(net).count(link, LimitError("too small"))
     [entry] = diary.sample(node(net), net.now + 2 * NS)
-    assert entry.text == f"refused 3 times (LimitError), last: {link.name}: too small"
+    assert entry.text == f"rejected 3 times (LimitError), last: {link.name}: too small"
     for _ in range(2):
         node(net).count(link, LimitError("too long"))
     [entry] = diary.sample(node(net), net.now + 301 * NS)
@@ -126,7 +126,7 @@ def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
 
 
 def test_who_lags_is_said_and_that_it_caught_up() -> None:
-    net, diary = network(max_memory_bytes=2000), StatusLogger()
+    net, diary = network(memory=2000), StatusLogger()
     net.run(4 * NS)
     told(diary, net)
     net.cut("c", "ab")
@@ -159,7 +159,7 @@ def test_words_of_others_cannot_forge_lines(caplog: pytest.LogCaptureFixture) ->
     [record] = caplog.records
     assert record.message == "a: x?2026 CRITICAL all is lost ?[2J"
     assert vars(record)["antecede_event"] == "rejected"
-    assert vars(record)["antecede_room"] == "r"
+    assert vars(record)["antecede_group_name"] == "r"
 
 
 async def test_a_peer_writes_it_down(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ def test_a_member_that_speaks_as_what_it_is_not_is_refused() -> None:
     forged = b"\x02" + mesh.groups[other]._entry(0, b"")[1:]
     with pytest.raises(DecodeError, match="another role"):
         mesh.groups[one].receive(forged, said_by=(other, 2))
-    with pytest.raises(DecodeError, match="unknown kind"):
+    with pytest.raises(DecodeError, match="unknown entry kind"):
         mesh.groups[one].receive(b"\x09", said_by=(other, 2))
 
 

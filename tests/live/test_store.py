@@ -90,7 +90,7 @@ def test_whose_the_lanes_are_stays_through_snapshots(path: Path) -> None:
     wanted = {"b~00000000": b"with a new certificate", "c~00000000": b"hers"}
     assert saved.owners == wanted
     store._db.execute("UPDATE signers SET statement = x'00' WHERE sender_id = 'b~00000000'")
-    with pytest.raises(StoreError, match="damaged, in what shows whose b~00000000 is"):
+    with pytest.raises(StoreError, match="damaged, in the signer of b~00000000"):
         store.load()
     store.close()
 
@@ -184,7 +184,7 @@ def closed(path: Path) -> bytes:
 def test_a_file_cut_short_is_refused_in_words(path: Path, keep: float) -> None:
     whole = closed(path)
     path.write_bytes(whole[: int(keep if keep > 1 else keep * len(whole))])
-    with pytest.raises(StoreError, match=r"damaged|no store"):
+    with pytest.raises(StoreError, match=r"damaged|not the store"):
         read_all(path)
 
 
@@ -213,8 +213,8 @@ def test_no_flipped_byte_goes_unnoticed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "bit"),
     [
-        (b"owners", 0x80),  # a name in the words of SQLite's own error is no text any more
-        (b"PRIMARY KEY, lane TEXT NOT", 0x01),  # without its key, rows have no numbers
+        (b"signers", 0x80),  # a name in the words of SQLite's own error is no text any more
+        (b"PRIMARY KEY, sender_id TEXT NOT", 0x01),  # without its key, rows have no numbers
         (b"napshotof three", 0x01),  # what is kept under another key is not found under its own
         (b"since", 0x01),
         (b"done", 0x01),

@@ -60,7 +60,7 @@ async def transcript() -> str:
         room["bob"].attach(view.news)
         await talk(room)
         await until(lambda: "held" in out.getvalue())
-        await until(lambda: "alice can give" in room["bob"].room.held[0].why)
+        await until(lambda: "requested from alice" in room["bob"].room.held[0].why)
         for line in ("/held", "/ask"):
             out.write(f"> {line}\n")
             await view.run_line(line)

@@ -104,21 +104,20 @@ def test_the_oldest_are_forgotten_and_their_answers_are_not() -> None:
 def test_what_is_held_since_when_and_for_what() -> None:
     room, answer, parent = Room("r", "alice"), Id(BOB, 4), Id(CAROL, 3)
     below = Id(CAROL, 8)
-    held = {answer: (parent, "carol is away; nobody who is here has it"), below: (answer, "")}
+    held = {answer: (parent, "carol is away"), below: (answer, "")}
     assert room.hold(held, 10.0)
     assert not room.hold(held, 10.1)
     assert not list(room.long_held(10.1))
     assert [one.id for one in room.long_held(10.3)] == [answer, below]
     assert not list(room.long_held(11.0)), "once each"
     assert list(drawing.describe_all_held(room, 12.5)) == [
-        "bob's answer has waited 2.5 s for a message of carol that is not here: "
-        "carol is away; nobody who is here has it",
+        "bob's reply has waited 2.5 s for a message of carol that is not here: carol is away",
         "carol's reply has waited 2.5 s for bob's reply, which is held itself",
     ]
     [of_a_stranger] = {below: (below, "speaks of a stranger")}.items()
     assert room.hold({**held, **dict([of_a_stranger])}, 12.5)
     assert list(drawing.describe_all_held(room, 12.5))[1] == (
-        "what carol says next has waited 2.5 s: it speaks of a stranger"
+        "the next message of carol has waited 2.5 s: it speaks of a stranger"
     )
     assert room.hold(held, 12.5)
     post = room.add(message(BOB, 4, "yes", parent), 13.0)

@@ -56,7 +56,7 @@ async def test_a_held_answer_is_told_with_what_it_waits_for_and_comes_when_asked
         await until(lambda: [one for one in news if isinstance(one, Held)])
         [waiting] = room["bob"].room.held
         assert (waiting.sender, waiting.parent.sender) == ("alice", "carol")
-        known = "alice can give it, and is asked"
+        known = "requested from alice"
         await until(lambda: [one.why for one in room["bob"].room.held] == [known])
         assert not texts(room, "bob")
         assert room["bob"].request_missing() == "asked for messages again: alice for carol's"
@@ -89,7 +89,10 @@ async def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
         await until(lambda: [one for one in room["alice"].room.members if not one.here])
         [waiting] = room["alice"].room.held
         await until(
-            lambda: room["alice"].room.held[0].why == ("dan is away; nobody who is here has it")
+            lambda: (
+                room["alice"].room.held[0].why
+                == ("dan is disconnected; no connected member has it")
+            )
         )
         for name in ("carol", "dan"):
             assert room["alice"].evict(name) == f"{name} is evicted"
@@ -150,8 +153,8 @@ async def test_who_takes_the_place_of_a_former_life_says_so() -> None:
         chat.attach(told.append)
         running = asyncio.ensure_future(chat.run())
         await until(lambda: former.node.out)
-        assert former.node.out == "another life of alice has begun"
-        text = "another life of alice was in the room: this one has has replaced"
+        assert former.node.out == "another incarnation of alice has started"
+        text = "this incarnation has replaced another one of alice"
         await until(lambda: any(isinstance(n, Notice) and text in n.text for n in told))
         running.cancel()
 
@@ -182,7 +185,7 @@ async def test_of_two_that_come_at_once_the_one_that_stays_alone_says_so() -> No
         for alice in alices:
             del alice.node.timers._end_lives_beside
         stays, goes = sorted(alices, key=lambda x: x.node.lane, reverse=True)
-        await until(lambda: goes.node.out == "another life of alice has begun")
+        await until(lambda: goes.node.out == "another incarnation of alice has started")
         await until(lambda: any("has replaced" in str(n) for n in heard[stays.node.lane]))
         assert not any("has replaced" in str(n) for n in heard[goes.node.lane])
         assert not stays.node.out
@@ -198,9 +201,9 @@ async def test_who_comes_goes_and_is_away() -> None:
         await carol.peer.leave()
         await until(lambda: Notice("carol left") in news)
         await room["bob"].peer.close()
-        await until(lambda: Notice("bob is away: not connected") in news)
+        await until(lambda: Notice("bob is disconnected") in news)
         assert room["alice"].evict("bob") == "bob is evicted"
-        await until(lambda: Notice("bob was put out: asked by alice") in news)
+        await until(lambda: Notice("bob was evicted: requested by alice") in news)
         assert [one.name for one in room["alice"].room.members] == ["alice"]
 
 

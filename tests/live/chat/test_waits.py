@@ -18,12 +18,12 @@ def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
     network.run(network.now + NS // 50)
     while not list_held(node):
         network.run(network.now + NS // 100)
-    assert list_held(node) == {answer: (question, "b can give it, and is asked")}
+    assert list_held(node) == {answer: (question, "requested from b")}
     more = said(network, "b", "more", answer)
     network.run(network.now + NS)
     assert list_held(node)[more] == (answer, "")
     node.active.lanes.heard[network.node("b").lane].clear()
-    assert list_held(node)[answer] == (question, "a is connected, and it is on its way")
+    assert list_held(node)[answer] == (question, "a is connected and sends it")
 
 
 def test_a_parent_whose_sender_is_away_or_gone() -> None:
@@ -31,16 +31,16 @@ def test_a_parent_whose_sender_is_away_or_gone() -> None:
     question, [answer, _] = orphaned(network)
     network.run(network.now + 6 * NS)
     a = network.node("a")
-    assert list_held(a)[answer] == (question, "d is away; nobody who is here has it")
+    assert list_held(a)[answer] == (question, "d is disconnected; no connected member has it")
     lanes = {lane[0]: lane for lane in a.active.others()}
     a.evict(lanes["d"], "dead")
     network.turn("a")
     network.run(network.now + NS // 2)
-    assert list_held(a)[answer] == (question, "d is gone; c, away now, may have it")
+    assert list_held(a)[answer] == (question, "d has departed; c, disconnected, may have it")
     a.evict(lanes["c"], "dead")
     network.turn("a")
     network.run(network.now + NS // 2)
-    why = "d is gone; whether anybody has it is being asked"
+    why = "d has departed; all members are being checked"
     assert list_held(a)[answer] == (question, why)
 
 

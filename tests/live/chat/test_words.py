@@ -67,7 +67,7 @@ def test_words_are_wrapped_at_blanks_and_wide_letters_take_two_cells() -> None:
 
 def test_bytes_that_are_no_text_and_too_many_of_them() -> None:
     assert text_of(b"\xff\xfeab") == "\ufffd\ufffdab"
-    assert text_of(b"x" * (MAX_BYTES + 1234)).endswith("x [... 1,234 bytes more]")
+    assert text_of(b"x" * (MAX_BYTES + 1234)).endswith("x [... 1,234 more bytes]")
 
 
 @pytest.mark.parametrize("name", ["bob", "Ünï-code_2.x", "漢字"])

@@ -50,8 +50,8 @@ def split_listening(address: str) -> tuple[str, int]:
     """
     if isinstance(address, str) and address.startswith("*:"):
         raise LocalError(
-            f"invalid address {address!r:.80}; for all addresses of this machine give "
-            '"0.0.0.0:PORT", ":PORT", or with IPv6 "[::]:PORT"'
+            f"invalid address {address!r:.80}; expected HOST:PORT; for all addresses of this "
+            'machine "0.0.0.0:PORT", ":PORT", or with IPv6 "[::]:PORT"'
         )
     everywhere = isinstance(address, str) and address.startswith(":") and address[1:].isdecimal()
     return split_address(f"0.0.0.0{address}" if everywhere else address)
