@@ -197,7 +197,7 @@ async def test_a_super_peer_says_nothing_and_puts_out_who_is_inside() -> None:
         with pytest.raises(LocalError, match="a super peer only forwards"):
             await first.send(b"?")
         first.evict("i0", "noise")
-        with pytest.raises(PeerError, match="put out by its super peer: noise"):
+        with pytest.raises(PeerError, match="evicted by its super peer: noise"):
             await take(here.inside[0], 1)
         assert isinstance(first.node, SuperNode)
         assert [lane[:2] for lane in first.node.hub.inside] == ["i2"]
@@ -231,10 +231,10 @@ async def test_wrong_doors_are_said_in_words() -> None:
         ({"role": None}, r"unknown role="),
         ({"role": "boss"}, r"unknown role='boss'"),
         ({"role": "internal", "order": "causal"}, r"role= has no effect"),
-        ({"role": "internal", "listen": "127.0.0.1:0"}, r"'internal' does not take listen="),
-        ({"role": "internal", "store": "x.db"}, r"'internal' does not take store="),
+        ({"role": "internal", "listen": "127.0.0.1:0"}, r"listen= is not supported by role 'internal'"),
+        ({"role": "internal", "store": "x.db"}, r"store= is not supported by role 'internal'"),
         ({"role": "super"}, r"a super peer needs listen="),
-        ({"role": "super", "listen": "h:1", "store": "x.db"}, r"'super' does not take store="),
+        ({"role": "super", "listen": "h:1", "store": "x.db"}, r"store= is not supported by role 'super'"),
         ({"role": "external", "partition": "majority"}, r"partition=.* is not supported"),
         ({"role": "external", "options": {"pruning": "none"}}, r"options= is not supported"),
         ({"role": "external", "history": 5}, r"history= is not supported"),
@@ -308,7 +308,7 @@ async def test_a_super_peer_tells_how_those_inside_are_doing() -> None:
         )
         assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
         figures = exposition(status).decode()
-        assert 'internal_peers{member="s1",group_name="test",state="connected"} 2.0' in figures
+        assert 'internal_peers{group_name="test",member="s1",state="connected"} 2.0' in figures
         assert here.external.status().super_peer is None
 
 

@@ -56,7 +56,7 @@ def test_of_lives_that_come_at_once_one_stays(seed: int, order: str, durable: bo
     assert all(sorted(one.active.members) == lanes for one in stay)
     for one in nodes.values():
         assert one is not None
-        assert one in stay or one.out == "another life of alice has begun"
+        assert one in stay or one.out == "another incarnation of alice has started"
 
 
 async def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(
@@ -72,8 +72,8 @@ async def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(
         joining = asyncio.create_task(first.join(bob.address))
         await asyncio.sleep(0.5)
         assert not joining.done()
-        first.node.go_out("another life of alice has begun")
+        first.node.go_out("another incarnation of alice has started")
         first._waking.wake()
-        with pytest.raises(PeerError, match=r"alice is out of the group: another life of alice"):
+        with pytest.raises(PeerError, match=r"alice has left the group for good: another life of alice"):
             await asyncio.wait_for(joining, 5)
         assert member_of(first.node.lane) == "alice"

@@ -143,7 +143,7 @@ async def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
         a.evict("c", "a test")
         with pytest.raises(PeerError, match="evicted from the group"):
             await take(c, 1)
-        with pytest.raises(PeerError, match="put out"):
+        with pytest.raises(PeerError, match="evicted"):
             await c.send(b"more")
         await until(lambda: a.members == b.members == ("a", "b"))
         assert (await take(b, 1))[0].payload == b"last words"
@@ -174,7 +174,7 @@ async def test_a_minority_stops_where_the_group_was_made_so() -> None:
             {"verify_all_signatures": True},
             "its verify_all_signatures= differs: '(True' at b|False' at a), '",
         ),
-        ({"options": {"max_held": 9}}, "its options= differs in 'max_held', which [ab] "),
+        ({"options": {"max_held": 9}}, "its options= differs in 'max_held', (not given|given only) by [ab]"),
     ],
 )
 async def test_whoever_is_of_another_group_is_not_let_in(more: dict[str, Any], why: str) -> None:
@@ -216,7 +216,7 @@ async def test_one_with_certificates_and_one_without_say_so(
 
 async def test_nobody_there_is_said() -> None:
     async with peer("a") as a:
-        with pytest.raises(PeerError, match=r"nobody at 127\.0\.0\.1:1 lets a in"):
+        with pytest.raises(PeerError, match=r"a cannot join the group at 127\.0\.0\.1:1"):
             await a.join("127.0.0.1:1", timeout_s=0.3)
         with pytest.raises(LocalError, match="expected HOST:PORT"):
             await a.join("somewhere")
@@ -233,8 +233,8 @@ async def test_nobody_there_is_said() -> None:
         ({"order": "tv"}, "bounds"),
         ({"order": "matrix"}, "is not supported by live groups"),
         ({"acknowledge": "never"}, "acknowledge="),
-        ({"failure_timeout_s": 0.1}, "failure_timeout_s= must be above"),
-        ({"no_such": 1}, "no argument 'no_such'"),
+        ({"failure_timeout_s": 0.1}, "failure_timeout_s= must exceed"),
+        ({"no_such": 1}, "unknown argument 'no_such'"),
         ({"partition": "split"}, "partition="),
         ({"listen": "here"}, "HOST:PORT"),
         ({"listen": 7000}, "invalid address 7000"),
@@ -242,32 +242,32 @@ async def test_nobody_there_is_said() -> None:
         ({"listen": "*:0"}, r"0\.0\.0\.0:PORT"),
         ({"address": "foo"}, "invalid address 'foo'"),
         ({"status": 9464}, "invalid address 9464"),
-        ({"evict_after_s": -1}, r"evict_after_s= is above 0, not -1"),
-        ({"heartbeat_s": float("nan")}, "heartbeat_s= is a number of seconds, not nan"),
-        ({"heartbeat_s": 0}, "heartbeat_s= is above 0"),
-        ({"linger_s": -1}, "linger_s= is 0 or more"),
-        ({"max_memory_bytes": 1.5}, r"max_memory_bytes= is a whole number, not 1\.5"),
-        ({"max_memory_bytes": "64MiB"}, "max_memory_bytes= is a whole number, not '64MiB'"),
+        ({"evict_after_s": -1}, r"evict_after_s=-1 is invalid; expected above 0"),
+        ({"heartbeat_s": float("nan")}, "heartbeat_s=nan is invalid; expected a number"),
+        ({"heartbeat_s": 0}, "heartbeat_s=0 is invalid"),
+        ({"linger_s": -1}, "linger_s=-1 is invalid; expected 0 or more"),
+        ({"max_memory_bytes": 1.5}, r"max_memory_bytes=1\.5 is invalid"),
+        ({"max_memory_bytes": "64MiB"}, "max_memory_bytes='64MiB' is invalid"),
         ({"max_message_bytes": 1 << 40}, "max_message_bytes=.* batches have up to"),
         (
             {"max_message_bytes": 1 << 40, "options": {"max_packet": 1 << 42}},
-            "max_message_bytes= is 62,914,560 at",
+            "is too large; the limit is 62,914,560",
         ),
-        ({"history": 10**12}, "history= is 1,000,000 at most"),
-        ({"history": -1}, "history= is 0 or more, not -1"),
-        ({"verify_all_signatures": 1}, "verify_all_signatures= is True or False"),
+        ({"history": 10**12}, "history=.* is too large; the limit is 1,000,000"),
+        ({"history": -1}, "history=-1 is invalid"),
+        ({"verify_all_signatures": 1}, "verify_all_signatures=1 is invalid"),
         ({"options": [1]}, "options=.* expected a mapping"),
         ({"options": {1: 1}}, "options=.* expected a mapping"),
         ({"tls": "keys", "insecure": False}, r"tls='keys' is invalid"),
         ({"tls": "keys"}, "exclude each other"),
         ({"insecure": 1}, "insecure=.* expected True or False"),
-        ({"store": ""}, "store= is a path, not ''"),
-        ({"store": 7}, "store= is a path, not 7"),
+        ({"store": ""}, "store='' is invalid; expected a path"),
+        ({"store": 7}, "store=7 is invalid; expected a path"),
         ({"on_bound_violation": 7, "order": "htbc", "options": HTBC}, "on_bound_violation="),
         ({"order": "total"}, "needs a closed group: pass members="),
         ({"order": "htbc"}, r'options=\{"bounds": Bounds\('),
         ({"order": "matrix"}, r"examples/lossy_sockets\.py for UDP"),
-        ({"memroy": 1}, r"no argument 'memroy'; did you mean max_memory_bytes=\?"),
+        ({"max_memroy_bytes": 1}, r"unknown argument 'max_memroy_bytes' of Peer; did you mean max_memory_bytes=\?"),
         ({"heartbeat": 1}, r"did you mean heartbeat_s=\?"),
         ({"lissten": "x"}, r"did you mean listen=\?"),
     ],
@@ -433,7 +433,7 @@ async def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
             await until(lambda: b.node.active.place == 1)
             await b.leave()
         async with peer("b", store=store) as b:
-            left = r"b has left, as .*b\.db says: begin with a new store"
+            left = r"b has left, by its store .*b\.db; give a new store"
             with pytest.raises(PeerError, match=left):
                 await b.join(a.address)
             with pytest.raises(PeerError, match=left):
@@ -462,18 +462,18 @@ async def test_a_peer_is_in_one_group_and_says_so(tmp_path: Path) -> None:
         await b.join("127.0.0.1:1")
         await b.bootstrap()
     for late in (b.bootstrap(), b.join(a.address), b.leave(), b.drain(), b.flush(), b.send(b"x")):
-        with pytest.raises(PeerError, match="b has ended"):
+        with pytest.raises(PeerError, match="b is closed"):
             await late
 
 
 async def test_a_peer_begins_once() -> None:
     async with peer("a") as a:
-        with pytest.raises(LocalError, match="a has begun already"):
+        with pytest.raises(LocalError, match="a was entered already"):
             await a.__aenter__()
         b = peer("b", listen=a.address)
         with pytest.raises(PeerError, match="cannot listen"):
             await b.__aenter__()
-    with pytest.raises(LocalError, match="a has begun already"):
+    with pytest.raises(LocalError, match="a was entered already"):
         await a.__aenter__()
     async with b:
         await b.bootstrap()
@@ -488,8 +488,8 @@ def test_a_peer_is_for_the_loop_in_which_it_began() -> None:
     with asyncio.Runner() as first:
         a = first.run(begin())
         for late in (lambda: a.send(b"x"), lambda: take(a, 1), a.flush, a.bootstrap, a.leave):
-            with pytest.raises(LocalError, match="a began in another event loop"):
+            with pytest.raises(LocalError, match="a was entered in another event loop"):
                 run(late)
-        with pytest.raises(LocalError, match="a began in another event loop"):
+        with pytest.raises(LocalError, match="a was entered in another event loop"):
             a.send_nowait(b"x")
         first.run(a.close())

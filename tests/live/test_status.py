@@ -152,7 +152,7 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         for _ in range(3):
             await b.send(b"x")
         await until(lambda: a.node.active.place == 3)
-        assert (await fetched(a.status_address, "/healthz")) == (200, "well\n")
+        assert (await fetched(a.status_address, "/healthz")) == (200, "healthy\n")
         told = json.loads((await fetched(a.status_address, "/status"))[1])
         assert (told["delivered"], told["pending_messages"]) == (3, 3)
         assert [one["name"] for one in told["members"]] == ["b"]
@@ -296,7 +296,7 @@ def test_the_command_says_when_nobody_is_there(
     assert main(["status", "nonsense"]) == 2
     assert "HOST:PORT" in capsys.readouterr().err
     assert main(["status", "http://h:1/status"]) == 2
-    assert "without scheme and path: 'h:1', not 'http://h:1/status'" in capsys.readouterr().err
+    assert "expected HOST:PORT without scheme and path: 'h:1'" in capsys.readouterr().err
     assert main(["status", "h:1", "--watch", "0"]) == 2
     assert "--watch" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from antecede.live.topic_filter import TopicFilter
+from antecede.live.audience import TopicFilter
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
@@ -643,10 +643,10 @@ def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
     lines = exposition(status).decode().splitlines()
     prefix = "antecede_live_"
     for line in (
-        f'{prefix}clock_bound_violations_total{{kind="accuracy",member="a",group_name=""}} 1.0',
-        f'{prefix}clock_bound_violations_total{{kind="late",member="a",group_name=""}} 0.0',
-        f'{prefix}inaccurate_clocks{{member="a",group_name=""}} 1.0',
-        f'{prefix}clock_promised_seconds{{member="a",group_name=""}} 0.005',
+        f'{prefix}clock_bound_violations_total{{group_name="",kind="accuracy",member="a"}} 1.0',
+        f'{prefix}clock_bound_violations_total{{group_name="",kind="late",member="a"}} 0.0',
+        f'{prefix}inaccurate_clocks{{group_name="",member="a"}} 1.0',
+        f'{prefix}clock_promised_seconds{{group_name="",member="a"}} 0.005',
     ):
         assert line in lines
     assert "bound_violations" not in exposition(status_of(flat_node(), 0)).decode()

@@ -111,7 +111,7 @@ class Handshake:
         settings, member = node.settings, member_of(hello.lane)
         of_another = f"{member} is of another group: "
         if hello.room != settings.tags()[0]:
-            raise MismatchError("room", f"{of_another}its room= differs")
+            raise MismatchError("room", f"{of_another}its group_name= differs")
         if hello.order != settings.order:
             orders = f"{shown(hello.order)} at {member}, {settings.order!r} at {node.name}"
             raise MismatchError("order", f"{of_another}its order= differs: {orders}")

@@ -175,7 +175,9 @@ class Ordering:
             raise LocalError(f"payload is a {type(payload).__name__}; expected bytes")
         size = len(payload)
         if size > self._largest:
-            raise LocalError(f"{size} bytes; largest={self.settings.max_message_bytes} is the most")
+            raise LocalError(
+                f"payload of {size} bytes exceeds max_message_bytes={self.settings.max_message_bytes}"
+            )
         if topics or self._apart:
             if self._one_a_batch and not topics:
                 self.flush()

@@ -96,7 +96,9 @@ class Hub:
         if link.name and member_of(lane) != link.name:
             raise MismatchError("sender", f"{link.name} uses the sender id {lane}")
         if hello.room != node.settings.tags()[0]:
-            raise MismatchError("room", f"{member_of(lane)} is of another group: its room= differs")
+            raise MismatchError(
+                "room", f"{member_of(lane)} is of another group: its group_name= differs"
+            )
         if not differing.same(node.settings, hello.options):
             what = differing.words(node.settings, hello.options, member_of(lane), node.name)
             raise MismatchError("options", f"{member_of(lane)} is of another group: {what}")
