@@ -249,7 +249,7 @@ def test_a_silent_peer_inside_is_put_out_and_told_when_it_comes_back() -> None:
     network.run(network.now + 5 * NS)
     node = network.node(first)
     assert node.out.startswith(
-        ("put out by its super peer: unheard for", "join anew: what it lacks")
+        ("evicted by its super peer: unheard for", "join again: messages that it lacks")
     )
 
 

@@ -107,7 +107,7 @@ def test_what_is_held_and_why_and_since_when() -> None:
     assert from_a.lag == 2, "its own batch, and b's, which c cannot acknowledge to it"
     text = format_status(status)
     assert "1 held" in text
-    assert f"{held.id}  for 0.9 s, waits for {held.waits_for[0]}" in text
+    assert f"{held.id}  held for 0.9 s, waits for {held.waits_for[0]}" in text
     network.heal()
     network.run(network.now + 10 * NS)
     status = status_of(node, network.now)

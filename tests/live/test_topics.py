@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from antecede.live.audience import TopicFilter
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 from antecede.live import node as node_module
+from antecede.live.audience import TopicFilter
 from antecede.live.drivers import tcp
 from antecede.live.events import Change, ChangeKind, Message, MessagesAbandoned, View, member_of
 from antecede.live.links import Link

@@ -176,7 +176,8 @@ class Ordering:
         size = len(payload)
         if size > self._largest:
             raise LocalError(
-                f"payload of {size} bytes exceeds max_message_bytes={self.settings.max_message_bytes}"
+                f"payload of {size} bytes exceeds "
+                f"max_message_bytes={self.settings.max_message_bytes}"
             )
         if topics or self._apart:
             if self._one_a_batch and not topics:
