@@ -140,6 +140,7 @@ async def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
 
 @pytest.mark.parametrize("what", ["room", "order", "options", "group"])
 async def test_another_rooms_or_groups_greeting_is_refused(folder: Path, what: str) -> None:
+    setting = "group_name" if what == "room" else what
     async with honest(folder, "alice", "bob") as (alice, bob):
         mallory = Attacker(folder)
         line = await mallory.call(bob)
@@ -147,7 +148,9 @@ async def test_another_rooms_or_groups_greeting_is_refused(folder: Path, what: s
         await line.say(mallory.hello(**other))
         word = await line.last_word()
         assert (
-            "bootstrapped separately" in word if what == "group" else f"its {what}= differs" in word
+            "bootstrapped separately" in word
+            if what == "group"
+            else f"its {setting}= differs" in word
         )
         assert alice.members == bob.members == ("alice", "bob")
         await talk((alice, bob))

@@ -75,7 +75,7 @@ def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
     net.run(net.now + 4 * NS)
     [entry] = diary.sample(node(net), net.now)
     assert (entry.event, entry.level) == ("unheard", logging.WARNING)
-    assert entry.text.startswith("b was not heard for 6.")
+    assert entry.text.startswith("b is silent for 6.")
     net.run(net.now + 9 * NS)
     assert not list(diary.sample(node(net), net.now)), "it is said once"
 
@@ -150,7 +150,7 @@ def test_what_was_refused_is_said_with_how_often() -> None:
     refused = entries["rejected"]
     assert refused.fields["count"] == node(net).rejected["MismatchError"] > 0
     assert refused.fields["reason"] == "MismatchError"
-    assert "room" in refused.text
+    assert "group_name" in refused.text
 
 
 def test_words_of_others_cannot_forge_lines(caplog: pytest.LogCaptureFixture) -> None:

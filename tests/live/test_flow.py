@@ -334,5 +334,5 @@ async def test_bytes_are_told_to_people_and_to_prometheus() -> None:
         ):
             assert f"antecede_live_{name}{{" in text
         assert 'antecede_live_inbox_limit_bytes{group_name="flow",member="b"} 1.048576e+06' in text
-        assert "4.9 KiB of 1.0 MiB wait for the application" in format_status(found)
+        assert "inbox 4.9 KiB of 1.0 MiB" in format_status(found)
         assert status_from_json(status_to_json(found)) == found

@@ -261,7 +261,7 @@ async def test_how_long_a_certificate_holds_is_seen(
         assert "certificate" not in format_status(alice.status())
         assert "certificate expires in 3.0 days" in format_status(bob.status())
         late = dataclasses.replace(bob.status(), certificate_expires_in_s=-5.0)
-        assert "the certificate HAS EXPIRED: nobody new gets in" in format_status(late)
+        assert "certificate HAS EXPIRED: renew it" in format_status(late)
         name = 'antecede_live_certificate_expires_in_seconds{group_name="",member="bob"} '
         [line] = [x for x in exposition(bob.status()).decode().splitlines() if name in x]
         assert float(line.split()[-1]) == pytest.approx(left[1], abs=60)

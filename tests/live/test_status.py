@@ -168,7 +168,7 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         assert metrics["antecede_live_lag_batches"] == 0
         assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
         assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
-        assert "a in room 'the \"room\"', order causal" in capsys.readouterr().out
+        assert "a in group 'the \"room\"', order causal" in capsys.readouterr().out
         assert await asyncio.to_thread(main, ["status", a.status_address, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["name"] == "a"
         await b.leave()
@@ -176,7 +176,7 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         code, text = await fetched(a.status_address, "/healthz")
         assert (code, text) == (503, "for the test\n")
         assert await asyncio.to_thread(main, ["status", a.status_address]) == 1
-        assert "NOT WELL: for the test" in capsys.readouterr().out
+        assert "UNHEALTHY: for the test" in capsys.readouterr().out
 
 
 def samples(text: str) -> dict[str, float]:

@@ -329,7 +329,7 @@ def test_nobody_says_to_what_somebody_else_subscribes() -> None:
     made.turn("a")
     made.run(made.now + NS)
     assert b.ordering.subscriptions[b.lane] == ("x",)
-    assert "only b can" in b.ordering.spoiled[a.lane]
+    assert "only b may" in b.ordering.spoiled[a.lane]
 
 
 def test_topics_that_can_be_none_spoil_the_lane_of_who_says_them_alone() -> None:
@@ -509,7 +509,9 @@ def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixtur
         run(work)
     assert {(one.kind, one.member) for one in heard} == {("accuracy", "b")}
     assert heard[0].by_s == pytest.approx(0.015)
-    records = [one for one in caplog.records if getattr(one, "antecede_event", "") == "clock"]
+    records = [
+        one for one in caplog.records if getattr(one, "antecede_event", "") == "bound_violation"
+    ]
     assert {one.antecede_member for one in records} == {"b"}  # type: ignore[attr-defined]
     assert {one.antecede_kind for one in records} == {"accuracy"}  # type: ignore[attr-defined]
 
@@ -633,10 +635,10 @@ def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
     for words in (
         "subscribes to x",
         "b subscribes to x, y",
-        "clock: off by at most 0 ms, says the simulation; promised 5 ms and delays of 1 ms to 150",
+        "clock: error at most 0 ms (the simulation); promised 5 ms and delays of 1 ms to 150",
         "BOUND VIOLATIONS, the order is not guaranteed: 1 accuracy",
-        "last: the clock of b may be off by 0.002 s more than the order was promised",
-        "its clock off by at most 7 ms",
+        "last: the clock error of b exceeds the promised one by 0.002 s",
+        "its clock with an error of at most 7 ms",
         "waits for the clock, 0.",
     ):
         assert words in text

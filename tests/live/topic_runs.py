@@ -102,7 +102,7 @@ class ClockRun(Run):
             alarm(keeping, kind, member, by_ns, batch)
             self.alarms += 1
             if kind == LATE:
-                self.late.add((keeping.name, batch.lane, batch.number))
+                self.late.add((keeping.name, batch.sender_id, batch.number))
 
         Ordering._receive_timed, ClockMonitor._record_violation = received, alarmed  # type: ignore[assignment, method-assign]
         try:

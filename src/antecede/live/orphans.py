@@ -29,14 +29,14 @@ def find_hopeless(group: Group, gone: Container[str], newest: Callable[[str], in
     dead: dict[Id, set[str]] = {}
     waiting = {Id(*one.message.id): one.waits_for for one in group.blocked_on()}
 
-    def lacking(waits_for: Iterable[tuple[str, int]]) -> set[str]:
+    def find_lacking(waits_for: Iterable[tuple[str, int]]) -> set[str]:
         found = {lane for lane, number in waits_for if lane in gone and number > newest(lane)}
         return found.union(*(dead.get(Id(*one), ()) for one in waits_for))
 
     while more := {
         one: found
         for one, waits_for in waiting.items()
-        if one not in dead and (found := lacking(waits_for))
+        if one not in dead and (found := find_lacking(waits_for))
     }:
         dead |= more
     ends: Ends = {}

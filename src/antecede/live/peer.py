@@ -426,7 +426,7 @@ class Peer:
         trouble = str(broken) if broken is not None else "it is closed" if self._ended else ""
         trouble = trouble or ("it has left" if self.node.left else "")
         lost = self._trace.lost if self._trace is not None else 0
-        left = self._tls.remaining_s(time.time()) if self._tls is not None else None
+        left = self._tls.validity_s(time.time()) if self._tls is not None else None
         return status_of(
             *(self.node, time.monotonic_ns(), trouble, self._inbox.count_done()),
             trace_rows_dropped=lost,
@@ -469,7 +469,7 @@ class Peer:
             addresses = [one for one in addresses if one != self.address]
         failures: list[str] = []
 
-        def called(error: Exception | None) -> None:
+        def record_result(error: Exception | None) -> None:
             if error is not None:
                 failures.append(_why_not(error))
                 self._waking.wake()
@@ -496,7 +496,7 @@ class Peer:
                     f"{self.name} cannot join the group at {', '.join(addresses)}: {why}"
                 )
             known = len(failures)
-            await self._try_to_join(one, called, end, lambda: len(failures) > known)  # noqa: B023
+            await self._try_to_join(one, record_result, end, lambda: len(failures) > known)  # noqa: B023
             if self._in_group:
                 break
             (waiting.add if self.node.refusal else waiting.discard)(one)

@@ -84,14 +84,14 @@ class Tls:
         """Return the bytes of the file with the key."""
         return _read(self.certificate if self.key is None else self.key)
 
-    def remaining_s(self, now_s: float) -> float:
+    def validity_s(self, now_s: float) -> float:
         """Return the remaining validity of the certificate; 0 or less: expired."""
         read = x509.load_der_x509_certificate(self.der)
         return read.not_valid_after_utc.timestamp() - now_s
 
     def warnings(self, now_s: float) -> list[str]:
         """Return warnings: a certificate that expires within two weeks."""
-        left = self.remaining_s(now_s)
+        left = self.validity_s(now_s)
         if left > WARN_S:
             return []
         day = datetime.fromtimestamp(now_s + left, UTC)

@@ -59,7 +59,7 @@ async def test_a_held_answer_is_told_with_what_it_waits_for_and_comes_when_asked
         known = "requested from alice"
         await until(lambda: [one.why for one in room["bob"].room.held] == [known])
         assert not texts(room, "bob")
-        assert room["bob"].request_missing() == "asked for messages again: alice for carol's"
+        assert room["bob"].request_missing() == "requested messages: those of carol from alice"
         await until(lambda: texts(room, "bob") == ["a question", "an answer"])
         assert room["bob"].room.post(2).waited_s > 0.2
         assert not room["bob"].room.held
@@ -239,4 +239,4 @@ async def test_what_programs_send_is_shown_as_text() -> None:
         await until(lambda: len(texts(room, "alice")) == 2)
         first, second = texts(room, "alice")
         assert first == "\ufffd\x00"
-        assert second.endswith("[... 4,464 bytes more]")
+        assert second.endswith("[... 4,464 more bytes]")

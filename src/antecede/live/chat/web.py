@@ -181,7 +181,7 @@ def _encode_event(room: Room, news: News) -> bytes:
         case Notice(text):
             return _event("notice", text)
         case Held() | Changed():
-            return _event("changed", {"members": _members(room), "held": _held_to_json(room)})
+            return _event("changed", {"members": _members(room), "held": _encode_held(room)})
 
 
 def whole(room: Room) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def whole(room: Room) -> dict[str, Any]:
         "me": room.me,
         "posts": [plain(room, post) for post in room.posts.values()],
         "members": _members(room),
-        "held": _held_to_json(room),
+        "held": _encode_held(room),
     }
 
 
@@ -217,12 +217,12 @@ def _members(room: Room) -> list[dict[str, Any]]:
     return [{"name": one_line(one.name), "here": one.here, "me": one.me} for one in room.members]
 
 
-def _held_to_json(room: Room) -> list[dict[str, Any]]:
+def _encode_held(room: Room) -> list[dict[str, Any]]:
     now_s = time.monotonic()
-    return [_wait_to_json(one, now_s) for one in room.held]
+    return [_encode_wait(one, now_s) for one in room.held]
 
 
-def _wait_to_json(one: HeldPost, now_s: float) -> dict[str, Any]:
+def _encode_wait(one: HeldPost, now_s: float) -> dict[str, Any]:
     return {"text": describe_held(one), "for": round(now_s - one.since_s, 1)}
 
 

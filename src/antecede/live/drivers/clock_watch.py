@@ -65,7 +65,7 @@ class ClockWatch:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
         for alarm in self._keeping.take_violations(now):
             fields = {**alarm._asdict(), "id": str(alarm.id or "")}
-            self._note(LogEntry("clock", str(alarm), fields))
+            self._note(LogEntry("bound_violation", str(alarm), fields))
             if self.alarmed is not None:
                 self._tell(alarm)
         if now - self._kept_ns >= KEEP_NS:

@@ -392,10 +392,10 @@ class Hub:
         """Free messages that all have, or evict a peer that is too slow."""
         lanes = self._node.mesh_ordering.lanes.by_name
 
-        def unneeded(place: Place) -> bool:
+        def is_unneeded(place: Place) -> bool:
             return place.lane not in lanes or place.number < lanes[place.lane].oldest
 
-        self.log.free(self._had(), unneeded)
+        self.log.free(self._had(), is_unneeded)
         kept, at_most = self.log.bytes, self._node.settings.max_memory_bytes // 2
         if kept <= at_most:
             self._laggards.reset()
