@@ -58,7 +58,6 @@ class TopicFilter:
     def __init__(self, node: Node, topics: Iterable[str]) -> None:
         self._node = node
         self.mine: tuple[str, ...] = tuple(topics)
-        """Own subscription, as announced."""
         self._upto: dict[str, int] = {}
         """Sender -> number up to which relayed skip markers with subscribed topics are accepted."""
         self._over: dict[str, dict[str, bool]] = {}
@@ -67,7 +66,6 @@ class TopicFilter:
         self._asked_ns: dict[str, int] = {}
         """Sender without further batches anywhere -> time of the last request."""
         self.runs_sent = 0
-        """Batches sent as part of a skip marker."""
 
     # -- subscriptions -----------------------------------------------------------------------------
 
@@ -207,10 +205,8 @@ class TopicFilter:
                 ordering.miss(name, last - before)
 
     def _list_ended(self) -> set[str]:
-        """Return the senders whose logs have ended.
-
-        At least half of the connected members report it, and none with more batches denies it. So a
-        faulty member cannot suppress batches.
+        """Return the senders whose logs have ended. At least half of the connected members report
+        it, and none with more batches denies it. So a faulty member cannot suppress batches.
         """
         greeted, lanes = self._node.greeted, self._node.active.lanes
         found = set()
@@ -238,11 +234,10 @@ class TopicFilter:
     # -- lost batches ------------------------------------------------------------------------------
 
     def settle(self, behind: dict[str, tuple[int, int]], now: int) -> None:
-        """Request skip markers for batches that no connected member has in full.
-
-        `behind`: sender -> (its newest number here, start of the lag). This concerns departed
-        senders, once all other members are connected for a while. It also concerns batches that a
-        sender freed before it knew of this joining member.
+        """Request skip markers for batches that no connected member has in full. `behind`: sender
+        -> (its newest number here, start of the lag). This concerns departed senders, once all
+        other members are connected for a while. It also concerns batches that a sender freed before
+        it knew of this joining member.
         """
         node = self._node
         self._over = {lane: by for lane, by in self._over.items() if lane in behind}
@@ -280,8 +275,6 @@ class TopicFilter:
 
 
 class _OpenSkip:
-    """Skip marker under construction."""
-
     __slots__ = ("first", "last", "topics")
 
     def __init__(self) -> None:

@@ -41,10 +41,8 @@ class EvictionVotes:
         self._by.setdefault(what, {})[by] = words
 
     def outcome(self, members: Iterable[str], talking: Iterable[str], now: int) -> str:
-        """Return the text of a claim with enough votes. Empty: none.
-
-        `members`: sender ids of the group; only their names count. `talking`: sender ids of
-        connected members.
+        """Return the text of a claim with enough votes. Empty: none. `members`: sender ids of the
+        group; only their names count. `talking`: sender ids of connected members.
         """
         others = {member_of(lane) for lane in members} - {self._name}
         for what, said in self._by.items():

@@ -30,9 +30,7 @@ class ClockCheck:
         """True if the system clock jumped ahead and most other clocks disagree with it."""
         self._since: int | None = None
         self._offsets: dict[str, int] = {}
-        """Member -> its clock minus the own monotonic clock."""
         self._middle: int | None = None
-        """Median of these."""
 
     def hear(self, lane: str, clock_ns: int, now: int) -> None:
         """Take the clock of another member."""
@@ -47,7 +45,6 @@ class ClockCheck:
 
     def follows(self, clock_ns: int, reading: int, now: int, *, alone: bool) -> bool:
         """Return whether the order follows the system clock; `reading`: its reading otherwise.
-
         `alone`: the group has no other member.
         """
         self.is_pending = self.is_contradicted = False

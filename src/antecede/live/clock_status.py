@@ -29,10 +29,8 @@ class ClockStatus(NamedTuple):
     """Largest error, by the system. None: unknown."""
     source: str
     promised_s: float | None
-    """Promised accuracy of all clocks. None: no promise."""
     least_s: float | None
     most_s: float | None
-    """Promised largest delay."""
     ahead_s: float
     """Lead of the readings over the clock that was set back."""
     inaccurate_members: tuple[str, ...]

@@ -21,11 +21,9 @@ from antecede.live.settings import NS
 
 GIVEN, CHRONY, KERNEL = "the application", "chrony", "the kernel"
 CHRONY_S: Final = 2.0
-"""Timeout of chrony."""
 _TIMEX: Final = struct.Struct("@IqqqqI" if struct.calcsize("@l") == 8 else "@IllllI")
 """modes, offset, freq, maxerror, esterror, status: the first fields of `struct timex`."""
 _TIMEX_BYTES: Final = 512
-"""Upper bound of the size of `struct timex`."""
 _UNSYNCHRONIZED: Final = 0x40
 _CHRONY_FIELDS: Final = 14
 

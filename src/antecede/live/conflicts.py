@@ -26,10 +26,9 @@ class EquivocationProof(NamedTuple):
 def find_proof(
     seals: Signatures, lanes: SenderLogs, lane: str, number: int, batch: SignedBatch
 ) -> EquivocationProof | None:
-    """Compare a batch with the known one of its number, while that is in memory.
-
-    Returns the proof if the sender signed both. Raises ConflictError if they differ and a signature
-    is missing or wrong: then the faulty member is unknown.
+    """Compare a batch with the known one of its number, while that is in memory. Returns the proof
+    if the sender signed both. Raises ConflictError if they differ and a signature is missing or
+    wrong: then the faulty member is unknown.
     """
     known = lanes.by_name.get(lane)
     if known is None or not known.first <= number <= known.newest:

@@ -37,11 +37,9 @@ EVENTS: Final = {
     "trace_failed": logging.ERROR,
     "certificate": logging.WARNING,
 }
-"""Log level of each event."""
 AGAIN_NS: Final = 300 * NS
 """Time before a repeated rejection is logged again."""
 MOST_WORDS: Final = 256
-"""Different texts of rejections that are kept."""
 LAGGING_NS: Final = NS
 """Interval of samples of lagging members."""
 
@@ -68,9 +66,7 @@ class StatusLogger:
         self._heard_ns: dict[str, int] = {}
         """Sender id of a member -> time of its last bytes."""
         self._met: set[str] = set()
-        """Members that were connected before."""
         self._unheard: set[str] = set()
-        """Members reported as unheard."""
         self._lagging: frozenset[str] = frozenset()
         self._refused: Counter[str] = Counter()
         self._logged_ns: dict[str, int] = {}
@@ -123,9 +119,8 @@ class StatusLogger:
         self._connected = connected
 
     def _log_silence(self, node: Node, now: int) -> Iterator[LogEntry]:
-        """Report disconnected members that were not heard for longer than the failure timeout.
-
-        A member that closed and will return is away too, which may be intended.
+        """Report disconnected members that were not heard for longer than the failure timeout. A
+        member that closed and will return is away too, which may be intended.
         """
         self._heard_ns.update({lane: link.heard_ns for lane, link in node.greeted.items()})
         for lane in self._heard_ns.keys() - self._members - self._connected:

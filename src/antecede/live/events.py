@@ -77,7 +77,6 @@ class Id(NamedTuple):
 
     def encode(self) -> str:
         """Return the id for headers of `antecede.core.propagation`, percent-encoded where needed.
-
         Raises LimitError for a name that is too long.
         """
         return stamps.encode_id(self.sender_id, self.number)
@@ -107,9 +106,8 @@ class Message(NamedTuple):
     topics: tuple[str, ...] = ()
     """Topics, sorted (orders by topics)."""
     is_history: bool = False
-    """True if it was sent before this member joined and came from its sponsor (`history=`).
-
-    It needs no acknowledgement."""
+    """True if it was sent before this member joined and came from its sponsor (`history=`). It
+    needs no acknowledgement."""
 
     @property
     def sender(self) -> str:
@@ -134,10 +132,8 @@ class Message(NamedTuple):
 
 
 class SentBatch(NamedTuple):
-    """Consecutive messages of one sender with the same causes.
-
-    A peer delivers these and makes a `Message` of each on demand: many waiting tuples cost garbage
-    collection.
+    """Consecutive messages of one sender with the same causes. A peer delivers these and makes a
+    `Message` of each on demand: many waiting tuples cost garbage collection.
     """
 
     sender_id: str
@@ -217,9 +213,8 @@ class Change(NamedTuple):
 
 
 class View(NamedTuple):
-    """Members of the group from here on, and the change that led to them.
-
-    Views are not repeated after a restart: read `Peer.members` at the start.
+    """Members of the group from here on, and the change that led to them. Views are not repeated
+    after a restart: read `Peer.members` at the start.
     """
 
     sender_ids: tuple[str, ...]
@@ -234,9 +229,8 @@ class View(NamedTuple):
 
 
 class MessagesAbandoned(NamedTuple):
-    """Batches that no member will deliver: their causes were lost with a departed sender.
-
-    Not repeated after a restart; `Status.abandoned` counts them since the start.
+    """Batches that no member will deliver: their causes were lost with a departed sender. Not
+    repeated after a restart; `Status.abandoned` counts them since the start.
     """
 
     sender_id: str

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from antecede.live.node import Node
 
 ONE_MESSAGE: Final = 64
-"""Bytes that a message takes beside its payload."""
 
 
 class _Queued(NamedTuple):
@@ -95,7 +94,6 @@ class Flow:
     @property
     def unacknowledged(self) -> int:
         """Bytes of this member that are in no batch yet, or that some member has not acknowledged.
-
         As of the last time that batches were freed.
         """
         ordering = self._node.ordering

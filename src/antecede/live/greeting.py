@@ -120,9 +120,8 @@ class Handshake:
             raise MismatchError("options", of_another + what)
 
     def _is_the_one(self, link: Link, lane: str) -> bool:
-        """Return whether a new connection replaces the present one.
-
-        The newer of two stays. Of two dialed at once, the one that the greater name dialed stays.
+        """Return whether a new connection replaces the present one. The newer of two stays. Of two
+        dialed at once, the one that the greater name dialed stays.
         """
         node, other = self._node, self._node.greeted.get(lane)
         if other is None:
@@ -191,10 +190,9 @@ class Handshake:
             self._welcome(link, hello.lane, guest)
 
     def handle_stored(self) -> None:
-        """Send join replies whose batches are stored now.
-
-        This member announces its own batches only after they are stored. Otherwise a crash could
-        undo batches that a joining member already counts.
+        """Send join replies whose batches are stored now. This member announces its own batches
+        only after they are stored. Otherwise a crash could undo batches that a joining member
+        already counts.
         """
         node = self._node
         for number, lane in list(self._waiting.items()):

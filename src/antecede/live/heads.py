@@ -27,7 +27,6 @@ BATCH, RUN = b"B", b"H"
 GROUP_TOPIC: Final = "*"
 """Topic of batches with group changes, to which all members subscribe."""
 MAX_TOPICS: Final = 1000
-"""Limit of a batch or a skip marker."""
 MAX_RUN: Final = 1024
 """Batches of a skip marker. Each takes memory, although the marker is short."""
 MAX_SUBSCRIBED_BYTES: Final = 1 << 14
@@ -45,7 +44,6 @@ class Head(NamedTuple):
     sent_ns: int
     topics: tuple[str, ...]
     start: int
-    """Offset of the ordering group's bytes."""
 
 
 class SkipRange(NamedTuple):

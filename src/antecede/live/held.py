@@ -8,7 +8,6 @@ from antecede.core.group import Group
 from antecede.live.events import Id
 
 MOST: Final = 2000
-"""Number of held messages beyond which they are not sampled."""
 
 
 class HeldSince:

@@ -26,9 +26,7 @@ MAX_HEAD: Final = 16 << 10
 MAX_BODY: Final = 1 << 20
 MAX_CONNECTIONS: Final = 64
 REQUEST_S: Final = 5.0
-"""Time limit of a request."""
 WRITE_S: Final = 20.0
-"""Time limit without progress of a response."""
 TEXT, JSON, HTML = "text/plain; charset=utf-8", "application/json", "text/html; charset=utf-8"
 COMMON = {
     "x-content-type-options": "nosniff",
@@ -74,11 +72,10 @@ def as_json(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
 
 
 def check_host(request: Request, names: Collection[str] = ()) -> None:
-    """Reject a request to a foreign host name.
-
-    A foreign page can point its name at this address (DNS rebinding) and read the responses in a
-    browser. Its requests then have that name as Host. Accepted are addresses, localhost and
-    `names`. A request without Host (HTTP/1.0) does not come from a browser.
+    """Reject a request to a foreign host name. A foreign page can point its name at this address
+    (DNS rebinding) and read the responses in a browser. Its requests then have that name as Host.
+    Accepted are addresses, localhost and `names`. A request without Host (HTTP/1.0) does not come
+    from a browser.
     """
     given = request.headers.get("host")
     if given is None or host_of(given) in {"localhost", *(name.lower() for name in names)}:
@@ -143,9 +140,8 @@ class HttpServer:
                 writer.transport.abort() if writer.is_closing() else writer.close()
 
     def _end_idle(self) -> bool:
-        """Close the oldest connection without a complete request. False: none.
-
-        So idle connections do not block others.
+        """Close the oldest connection without a complete request. False: none. So idle connections
+        do not block others.
         """
         for task, exchange in self._open.items():
             if exchange.is_idle:
@@ -168,7 +164,6 @@ class _Exchange:
         self._reader, self._writer, self._handler = reader, writer, handler
         self._too_many = too_many
         self.is_idle = not too_many
-        """True until its request has arrived."""
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
 
     async def run(self) -> None:
@@ -228,7 +223,6 @@ class _Exchange:
         await self._send(h11.EndOfMessage())
 
     async def _pieces(self, pieces: AsyncIterator[bytes]) -> None:
-        """Write the parts of a response until the client disconnects."""
         gone = asyncio.ensure_future(self._reader.read())
         try:
             while True:

@@ -27,10 +27,9 @@ class _OpenRange(NamedTuple):
 
 
 class Inbox:
-    """Queue of messages for the application.
-
-    `by_hand`: the application acknowledges messages itself. `durable`: a store keeps that. `begun`:
-    called with consecutive messages before the application takes the first of them.
+    """Queue of messages for the application. `by_hand`: the application acknowledges messages
+    itself. `durable`: a store keeps that. `begun`: called with consecutive messages before the
+    application takes the first of them.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class Inbox:
 
     def next(self, others: deque[View | MessagesAbandoned] | None) -> bool:
         """Proceed to the next messages; return whether there are any. Remaining ones come first.
-
         Without `others`, events that are not messages are dropped.
         """
         if self.left:
@@ -110,9 +108,8 @@ class Inbox:
         return self._handed.past(ordering.me, ordering.said)
 
     def count_done(self) -> int:
-        """Return the number of messages that the application has finished.
-
-        Of the current messages, the last one taken counts as unfinished.
+        """Return the number of messages that the application has finished. Of the current messages,
+        the last one taken counts as unfinished.
         """
         said = self.current
         if self._by_hand or said is None or said.is_history:
@@ -120,9 +117,8 @@ class Inbox:
         return max(self.done, self.taken - self.left - 1)
 
     def acknowledge(self, message: Message) -> None:
-        """Finish a message and all messages taken before it.
-
-        A message that is not open has no effect.
+        """Finish a message and all messages taken before it. A message that is not open has no
+        effect.
         """
         for one in self._open:
             left = one.first + one.size - 1 - message.number

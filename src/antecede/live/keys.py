@@ -68,11 +68,10 @@ def make_member(
     days: int = DAYS,
     force: bool = False,
 ) -> Path:
-    """Create NAME.pem, key and certificate, signed by the authority in the folder.
-
-    `hosts`: names or addresses of the listener, for other tools; members compare only the name.
-    Raises LocalError for an invalid name, InputError without an authority, or if the file exists
-    and `force` is not set.
+    """Create NAME.pem, key and certificate, signed by the authority in the folder. `hosts`: names
+    or addresses of the listener, for other tools; members compare only the name. Raises LocalError
+    for an invalid name, InputError without an authority, or if the file exists and `force` is not
+    set.
     """
     path = member_path(folder, name)
     if path.exists() and not force:
@@ -98,11 +97,9 @@ def make_member(
 
 
 def member_path(folder: str | os.PathLike[str], name: str) -> Path:
-    """Return the file of a member in a folder. Raises LocalError for an invalid name.
-
-    The file has the member's name. Characters with a meaning in paths are percent-encoded. So is
-    the whole name if the file system cannot represent it or has two forms of it (Unicode NFC is
-    used).
+    """Return the file of a member in a folder. Raises LocalError for an invalid name. The file has
+    the member's name. Characters with a meaning in paths are percent-encoded. So is the whole name
+    if the file system cannot represent it or has two forms of it (Unicode NFC is used).
     """
     folder = Path(folder)
     plain = unicodedata.normalize("NFC", check_name(name)) == name
@@ -139,7 +136,6 @@ def member_name(certificate: bytes) -> str:
 
 def check_issued(certificate: bytes, authority: bytes, now_s: float) -> None:
     """Check that the authority (PEM) issued a certificate (DER), and that it is valid at a time.
-
     Raises DecodeError otherwise. `now_s`: seconds since 1970.
     """
     now = datetime.datetime.fromtimestamp(now_s, datetime.UTC)

@@ -36,9 +36,8 @@ class SlowMembers:
     def sample(
         self, kept: int, at_most: int, allowance: int, behind: Mapping[str, Behind]
     ) -> str | None:
-        """Sample backlogs beyond a limit; return the member to evict, or None.
-
-        `allowance`: bytes beyond the limit for members with progress.
+        """Sample backlogs beyond a limit; return the member to evict, or None. `allowance`: bytes
+        beyond the limit for members with progress.
         """
         self._seen = {
             who: (now.progress, self._looks(who, now.progress))

@@ -46,7 +46,6 @@ class SenderLog:
         self.spilled: deque[int] = deque()
         """Sizes of the batches that only a store has: `oldest` to `first`."""
         self.bytes = self.spilled_bytes = 0
-        """Bytes of all batches in memory, and of those that only a store has."""
         self.fed = first - 1
         """Newest batch that the ordering group received."""
 
@@ -70,9 +69,7 @@ class SenderLogs:
     def __init__(self) -> None:
         self.by_name: dict[str, SenderLog] = {}
         self.bytes = 0
-        """Bytes of all batches in memory."""
         self.spilled_bytes = 0
-        """Bytes of the batches that only a store has."""
         self.heard: dict[str, dict[str, int]] = {}
         """Member -> its acknowledged frontier."""
         self.left: set[str] = set()
@@ -110,10 +107,7 @@ class SenderLogs:
         return True
 
     def acknowledge(self, member: str, frontier: Frontier) -> None:
-        """Take an acknowledgement; numbers never fall.
-
-        Unknown senders are limited for each member.
-        """
+        """Take an acknowledgement; numbers never fall. Unknown senders are limited by member."""
         table, known = self.heard.setdefault(member, {}), self.by_name
         most = len(known) + STRANGERS
         for lane, number in frontier.items():

@@ -49,11 +49,8 @@ class Link:
         self.cursors: dict[str, int] = {}
         """Sender -> newest batch written here, for the own log and requested ones."""
         self.staged: dict[str, deque[tuple[int, SignedBatch]]] = {}
-        """Batches read from the store for this connection."""
         self.loading: set[str] = set()
-        """Senders to read from the store."""
         self.asked: set[str] = set()
-        """Senders being read from the store."""
         self.distrusted: set[str] = set()
         """Senders of which the other end relayed invalid batches."""
         self.given_up: dict[str, int] = {}
@@ -64,9 +61,7 @@ class Link:
         """Members that the other end does not hear."""
         self.reader = Reader()
         self.told_budget = False
-        """True if the own budget was announced."""
         self.told_unheard = False
-        """True if unheard members were announced."""
         self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now
         """Start of the connection; last bytes received, last PING, last bytes written."""
         self.round_trip_ns: int | None = None
@@ -81,10 +76,9 @@ class Link:
         self._size, self._needed = 0, 1
 
     def read(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield (kind, body) of each complete frame. Raises RemoteError.
-
-        The size limit depends on HELLO. That may come together with later frames, so the next frame
-        is parsed after HELLO is handled.
+        """Yield (kind, body) of each complete frame. Raises RemoteError. The size limit depends on
+        HELLO. That may come together with later frames, so the next frame is parsed after HELLO is
+        handled.
         """
         self.bytes_in += len(data)
         self._chunks.append(data)

@@ -61,7 +61,6 @@ class Saved(NamedTuple):
 
     snapshot: bytes
     rows: Iterable[Row]
-    """Inputs since the snapshot, in order."""
     batch_of: Callable[[str, int], SignedBatch]
     done: int
     """Delivered messages that the application has finished."""
@@ -112,7 +111,6 @@ class Node:
         self.parted = False
         """True once this member has left and dials no member any more."""
         self.bytes_in = self.bytes_out = 0
-        """Bytes on all connections of this incarnation."""
         self._stored: dict[str, int] = {}
         self._learnt: dict[str, bytes] = {}
         """Sender id -> proof that the store does not have yet."""
@@ -135,7 +133,6 @@ class Node:
         self.inbox_limit = settings.max_memory_bytes // 4
         """Size of the inbox beyond which batches are not acknowledged."""
         self.is_reading = True
-        """True if the driver reads from other members. Otherwise their lag is unknown."""
         self._withholds = False
         """True if some batches are not acknowledged since the inbox is full."""
         self.timers = Timers(self)
@@ -145,9 +142,8 @@ class Node:
 
     @property
     def clock_monitor(self) -> ClockMonitor | None:
-        """Monitor of clocks and delays. None: an order without clocks.
-
-        With a monitor the driver reports the system clock (`shows`).
+        """Monitor of clocks and delays. None: an order without clocks. With a monitor the driver
+        reports the system clock (`shows`).
         """
         return self.timers.clock_monitor
 
@@ -222,9 +218,8 @@ class Node:
         return [m for m in others if heard.get(m, {}).get(self.lane, 0) < newest]
 
     def find_acknowledged(self) -> int:
-        """Return the newest own batch that some other member has, with all before it.
-
-        In a group of one, and without a group, the newest own batch.
+        """Return the newest own batch that some other member has, with all before it. In a group of
+        one, and without a group, the newest own batch.
         """
         ordering = self.ordering
         if ordering is None:
@@ -446,9 +441,8 @@ class Node:
             self._distrust(link, lane, error)
 
     def learn_owner(self, lane: str, owner: bytes) -> None:
-        """Verify and keep the proof of a sender id, for relays after a restart too.
-
-        Raises DecodeError for an invalid one.
+        """Verify and keep the proof of a sender id, for relays after a restart too. Raises
+        DecodeError for an invalid one.
         """
         before = self.seals.owner(lane)
         self.seals.learn(lane, owner)
@@ -493,10 +487,9 @@ class Node:
             self._hand_back(link, name, number)
 
     def _compare(self, link: Link, name: str, number: int, batch: SignedBatch) -> bool:
-        """Compare a repeated batch with the known one; return whether they agree.
-
-        A sender that signed two batches under one number is proven faulty. Its eviction is left to
-        members with that knowledge, since batches only it has would be lost.
+        """Compare a repeated batch with the known one; return whether they agree. A sender that
+        signed two batches under one number is proven faulty. Its eviction is left to members with
+        that knowledge, since batches only it has would be lost.
         """
         try:
             proof = find_proof(self.seals, self.active.lanes, name, number, batch)
@@ -520,9 +513,8 @@ class Node:
             link.control.append(self.outbound.batch_frame(name, number, lane.get(number)))
 
     def _two_lives(self, link: Link, name: str, error: IncarnationError) -> None:
-        """Handle a batch that proves an old copy of a store, the own one or the sender's.
-
-        The sender gets the newest batch of its log that is here. The own signature under a reused
+        """Handle a batch that proves an old copy of a store, the own one or the sender's. The
+        sender gets the newest batch of its log that is here. The own signature under a reused
         number is a proof for it.
         """
         if error.member == self.lane:
@@ -536,10 +528,8 @@ class Node:
             raise IncarnationError(words, name) from error
 
     def _take_relayed(self, link: Link, name: str, number: int, batch: SignedBatch) -> None:
-        """Accept a relayed batch.
-
-        A fault may be the sender's or the relaying member's. So the connection stays, and another
-        member is asked for the log.
+        """Accept a relayed batch. A fault may be the sender's or the relaying member's. So the
+        connection stays, and another member is asked for the log.
         """
         ordering = self.active
         if name in link.distrusted:
@@ -802,9 +792,8 @@ class Node:
                     link.control.append(frame)
 
     def _withheld(self) -> dict[str, int]:
-        """Return sender id -> last batch to acknowledge, where the inbox is full.
-
-        Batches of departed members are acknowledged, since they send nothing more.
+        """Return sender id -> last batch to acknowledge, where the inbox is full. Batches of
+        departed members are acknowledged, since they send nothing more.
         """
         ordering = self.ordering
         found = {} if ordering is None else ordering.backlog.withheld(self.inbox_limit)
@@ -813,9 +802,8 @@ class Node:
         return {lane: number for lane, number in found.items() if lane not in gone}
 
     def consume(self, count: int) -> bool:
-        """Free the inbox space of the first `count` messages.
-
-        Returns whether batches can be acknowledged now that were withheld.
+        """Free the inbox space of the first `count` messages. Returns whether batches can be
+        acknowledged now that were withheld.
         """
         if self.ordering is not None:
             self.ordering.backlog.consume(count)
@@ -823,9 +811,8 @@ class Node:
         return self._withholds
 
     def writable(self) -> list[int]:
-        """Return the connections with bytes to write, or to close.
-
-        Runs in every step: asking each of a hundred connections would cost more than a message.
+        """Return the connections with bytes to write, or to close. Runs in every step: asking each
+        of a hundred connections would cost more than a message.
         """
         own, upto = self.lane, self.safe_number(self.lane)
         return [
@@ -847,7 +834,6 @@ class Node:
 
 
 def _drop_first(runs: deque[SentBatch], count: int) -> None:
-    """Remove the first `count` messages."""
     while runs and count >= runs[0].live_count:
         count -= runs.popleft().live_count
     if runs and count > 0:

@@ -78,16 +78,14 @@ class JoinState(NamedTuple):
 
 
 class Clock:
-    """State of orders by clocks and topics.
-
-    A part of `Ordering`, whose attributes would be slower beyond thirty (CPython).
+    """State of orders by clocks and topics. A part of `Ordering`, whose attributes would be slower
+    beyond thirty (CPython).
     """
 
     __slots__ = ("about", "accuracy_ns", "mine", "noted", "reading", "topics")
 
     def __init__(self) -> None:
         self.reading: int | None = None
-        """Clock reading of all inputs (orders by clocks)."""
         self.noted = False
         """True if a row contains the reading."""
         self.accuracy_ns: int | None = None
@@ -97,7 +95,6 @@ class Clock:
         self.topics: dict[tuple[str, int], tuple[str, ...]] = {}
         """Topics of the batches that the group holds."""
         self.mine = frozenset[str]()
-        """Own subscription, with the group's topic."""
 
 
 class Ordering:
@@ -123,7 +120,6 @@ class Ordering:
         self.delivered: list[Delivery] = []
         self.backlog = Backlog()
         self.place = 0
-        """Number of delivered messages."""
         self.said = 0
         """Number of messages that the application sent. Their numbers, except with order "reply".
         """
@@ -132,17 +128,14 @@ class Ordering:
         self.cuts: dict[str, int] = {}
         """Sender id -> last number of its log, where that was truncated or ended."""
         self.spoiled: dict[str, str] = {}
-        """Sender id -> reason to ignore its invalid payloads.
-
-        The batches are still ordered: members detect the fault at different times, and other
-        batches may depend on these."""
+        """Sender id -> reason to ignore its invalid payloads. The batches are still ordered:
+        members detect the fault at different times, and other batches may depend on these."""
         self.broken: dict[str, str] = {}
         """Sender id -> reason to accept nothing more: the group rejects a batch, as all members do.
         """
         self._strangers: dict[str, int] = {}
         """Sender id -> number of unknown senders that it declared departed."""
         self.rows: list[Row] = []
-        """Inputs for the store since the last ones, if `keep_rows`."""
         self.urgent_rows = False
         """True if one of these is an own batch, which is sent once the store has it."""
         self.keep_rows = False
@@ -167,9 +160,8 @@ class Ordering:
     # -- sending -----------------------------------------------------------------------------------
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
-        """Send a message of the application; return its id.
-
-        Raises LocalError for an invalid message or an unknown parent.
+        """Send a message of the application; return its id. Raises LocalError for an invalid
+        message or an unknown parent.
         """
         if type(payload) is not bytes:
             raise LocalError(f"payload is a {type(payload).__name__}; expected bytes")
@@ -315,10 +307,8 @@ class Ordering:
     # -- receiving ---------------------------------------------------------------------------------
 
     def take(self, name: str, number: int, batch: SignedBatch) -> bool:
-        """Accept the next batch of another sender. False: it is known.
-
-        Raises SequenceError for a gap before it, another RemoteError for an invalid one, without
-        effect.
+        """Accept the next batch of another sender. False: it is known. Raises SequenceError for a
+        gap before it, another RemoteError for an invalid one, without effect.
         """
         if name in self.cuts:
             return False
@@ -400,10 +390,8 @@ class Ordering:
         return messages
 
     def take_run(self, name: str, upto: int, batch: SignedBatch) -> bool:
-        """Accept a skip marker for the next batches of another sender, up to a number.
-
-        False: they are known. Raises SequenceError for a gap before it, DecodeError for an ended
-        log.
+        """Accept a skip marker for the next batches of another sender, up to a number. False: they
+        are known. Raises SequenceError for a gap before it, DecodeError for an ended log.
         """
         if name in self.cuts:
             return False
@@ -501,9 +489,8 @@ class Ordering:
             self._apply_change(message.sender, change)
 
     def list_stalled(self) -> dict[str, int]:
-        """Return stalled sender -> its next batch number.
-
-        The batch waits for capacity, or refers to an unknown sender.
+        """Return stalled sender -> its next batch number. The batch waits for capacity, or refers
+        to an unknown sender.
         """
         return {name: self.lanes.by_name[name].fed + 1 for name in sorted(self._stalled)}
 
@@ -596,11 +583,9 @@ class Ordering:
         self.had_by_departed = max(self.had_by_departed, table.get(self.me, 0))
 
     def invite(self, lane: str) -> JoinState:
-        """Invite a joining member, and keep from now on what it lacks.
-
-        Repeated calls before its join return the same. If another member invited it before this one
-        joined, the group knows it, and it is invited again. Raises LocalError for a sender that is
-        or was in the group.
+        """Invite a joining member, and keep from now on what it lacks. Repeated calls before its
+        join return the same. If another member invited it before this one joined, the group knows
+        it, and it is invited again. Raises LocalError for a sender that is or was in the group.
         """
         guest = self.guests.get(lane)
         if guest is None:
@@ -669,10 +654,9 @@ class Ordering:
     # -- lost causes -------------------------------------------------------------------------------
 
     def hopeless(self) -> orphans.Ends:
-        """Return the ends of departed senders' logs, and the senders with missing batches.
-
-        Nothing behind these ends can be delivered if no member has more than this one. With order
-        "reply" only replies wait: see `antecede.live.orphans`.
+        """Return the ends of departed senders' logs, and the senders with missing batches. Nothing
+        behind these ends can be delivered if no member has more than this one. With order "reply"
+        only replies wait: see `antecede.live.orphans`.
         """
         if not self._one_a_batch:
             return orphans.find_hopeless(self.group, self.gone, self.lanes.newest)
@@ -691,10 +675,8 @@ class Ordering:
         return found | orphans.find_ended(self.group, self.gone, have, self.cuts)
 
     def cut(self, lane: str, last: int, lacking: tuple[str, ...]) -> None:
-        """Truncate a departed sender's log behind a batch.
-
-        Order "reply": nothing was received behind it, and replies to later batches lose their
-        parent.
+        """Truncate a departed sender's log behind a batch. Order "reply": nothing was received
+        behind it, and replies to later batches lose their parent.
         """
         if self.keep_rows:
             self._row(lane, CUT, SignedBatch(b"", str(last).encode()))
@@ -747,7 +729,6 @@ class Ordering:
         batch_of: Callable[[str, int], SignedBatch],
     ) -> tuple[Ordering, list[SentBatch]]:
         """Return the ordering of a `state`, and the messages that were unacknowledged then.
-
         `batch_of` returns batches that the group had not taken yet. Raises DecodeError.
         """
         was = ordering_state.unpack(stored)
@@ -818,18 +799,16 @@ class Ordering:
 
 
 def _may_come_right(error: RemoteError) -> bool:
-    """Return whether the group may accept a rejected batch later.
-
-    It may lack capacity, or a sender or own message that the batch refers to. A final rejection
-    must be common to all members; otherwise some wait for batches that others took.
+    """Return whether the group may accept a rejected batch later. It may lack capacity, or a sender
+    or own message that the batch refers to. A final rejection must be common to all members;
+    otherwise some wait for batches that others took.
     """
     return isinstance(error, LimitError | UnknownMemberError) or type(error) is SequenceError
 
 
 def _may_say(by: str, change: Change) -> bool:
-    """Return whether a member may announce a change.
-
-    A member speaks for itself, and an incarnation ends earlier ones. Any member may evict another.
+    """Return whether a member may announce a change. A member speaks for itself, and an incarnation
+    ends earlier ones. Any member may evict another.
     """
     if change.kind in (ChangeKind.JOINED, ChangeKind.SUBSCRIBED):
         return change.sender_id == by

@@ -34,24 +34,19 @@ class State(NamedTuple):
     me: str
     invitation: bytes
     group: bytes
-    """Snapshot of the ordering group."""
     lanes: tuple[tuple[str, int, int, int], ...]
-    """Sender id, oldest, newest, fed."""
     members: tuple[tuple[str, str], ...]
     gone: tuple[str, ...]
     place: int
     said: int
     open: tuple[Message, ...]
-    """Unacknowledged messages: the last of the `place` delivered ones."""
     spoiled: tuple[tuple[str, str], ...]
     guests: tuple[tuple[str, bytes, tuple[tuple[str, int], ...]], ...]
-    """Sender id, invitation, frontier."""
     cuts: tuple[tuple[str, int], ...]
     history: tuple[Message, ...]
     aside: tuple[Id, ...]
     """Dropped messages (order "reply")."""
     reading: int | None
-    """Clock reading."""
     left: tuple[str, ...]
 
 

@@ -23,7 +23,6 @@ Ends = dict[str, tuple[int, tuple[str, ...]]]
 
 def find_hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -> Ends:
     """Return the ends of departed senders' logs in orders where all messages wait for causes.
-
     `newest`: newest batch here by sender.
     """
     dead: dict[Id, set[str]] = {}
@@ -77,10 +76,9 @@ def release_lost(group: Group, cuts: Mapping[str, int]) -> list[group_message.Me
 
 
 def find_unknown_senders(group: Group, waiting: Iterable[bytes], known: Container[str]) -> Ends:
-    """Return, as `ended`, the unknown senders that waiting messages reply to.
-
-    `waiting`: batches of departed members that the group rejects, since they refer to senders that
-    never started here. No batch of these is here, so their logs end at once.
+    """Return, as `ended`, the unknown senders that waiting messages reply to. `waiting`: batches of
+    departed members that the group rejects, since they refer to senders that never started here. No
+    batch of these is here, so their logs end at once.
     """
     found: Ends = {}
     for wire in waiting:
@@ -97,7 +95,6 @@ class LostCauses:
     def __init__(self, policy: str, aside: Iterable[Id] = ()) -> None:
         self._policy = policy
         self.aside = set(aside)
-        """Dropped messages."""
 
     def drop(self, message: group_message.Message) -> MessagesAbandoned | None:
         """Return the event that replaces a dropped message. None: deliver it."""

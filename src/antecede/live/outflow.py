@@ -19,7 +19,6 @@ SPECIMENS = 32
 BATCH_FRAMES = 64
 """Newest own batches whose frames are cached for all connections."""
 SMALL_BATCH = 1 << 12
-"""Largest batch whose frame is cached, bytes."""
 
 
 class Outbound:
@@ -28,13 +27,11 @@ class Outbound:
     def __init__(self, node: Node) -> None:
         self._node = node
         self.places: list[str] = []
-        """Sender ids by their indices."""
         self._place_of: dict[str, int] = {}
         self._framed: dict[int, bytes] = {}
         self.begun = self.written_upto = 0
         """Newest own batch of earlier runs, and newest one announced to others."""
         self.resent = 0
-        """Relayed batches."""
 
     def begin(self, newest: int) -> None:
         """Continue behind the newest own batch in the store."""
@@ -45,9 +42,8 @@ class Outbound:
         self.written_upto = max(self.written_upto, number)
 
     def specimen(self, had: int) -> bytes | None:
-        """Return the frame of a small own batch of this run that the other end reports to have.
-
-        It differs from the batch there if this member runs from an old copy of its store. None: no
+        """Return the frame of a small own batch of this run that the other end reports to have. It
+        differs from the batch there if this member runs from an old copy of its store. None: no
         such batch in memory, or an order by topics.
         """
         if self._node.topic_filter is not None:
@@ -98,7 +94,6 @@ class Outbound:
         return parts
 
     def _lane(self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]) -> int:
-        """Add batch frames of one sender; return their bytes."""
         lanes = self._node.active.lanes
         cursor, lane, size = link.cursors[name], lanes.by_name[name], 0
         if cursor >= upto:

@@ -82,15 +82,12 @@ if TYPE_CHECKING:
 
 Answered = Message | Id
 PENDING: Final = 4 << 20
-"""Unsent bytes beyond which `send` waits."""
 CALL_WAIT_S: Final = 3.0
-"""Time that a joining member waits for an answer before it dials again."""
 CALL_AGAIN_S: Final = 0.1
 NOBODY: Final = "connection refused"
 FOUND_S: Final = 2.0
 """Time before the first member of a list bootstraps a group: another may be about to."""
 NAMED: Final = 10
-"""Messages that an error lists, at most."""
 LINKS_S: Final = 2.0
 """Time that a joining member waits for connections to all members, in orders by clocks."""
 
@@ -225,9 +222,8 @@ class Peer:
     # -- start and end -----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Peer:
-        """Open the store, listen, and continue in the group of the store.
-
-        Raises LocalError the second time.
+        """Open the store, listen, and continue in the group of the store. Raises LocalError the
+        second time.
         """
         self._begun.begin()
         try:
@@ -330,10 +326,9 @@ class Peer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the peer. Without a store, leave the group first.
-
-        Without a store it raises PeerError if some messages reached no other member within the time
-        of `leave`: these are lost.
+        """Close the peer. Without a store, leave the group first. Without a store it raises
+        PeerError if some messages reached no other member within the time of `leave`: these are
+        lost.
         """
         stays = self._ended or self._store_path is not None or error is not None
         lost: tuple[Id, ...] = ()
@@ -344,9 +339,8 @@ class Peer:
             raise PeerError(self._words(lost))
 
     async def close(self) -> None:
-        """Close without leaving. Other members keep messages for it, up to `evict_after_s`.
-
-        Without a store the log lists, at level ERROR, the messages that no other member has.
+        """Close without leaving. Other members keep messages for it, up to `evict_after_s`. Without
+        a store the log lists, at level ERROR, the messages that no other member has.
         """
         if not self._ended:
             if (
@@ -393,28 +387,25 @@ class Peer:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of the members, this one included, sorted; empty before it is in a group.
-
-        A member with two incarnations appears once. After a restart all stored changes are
-        included, even those whose views the application had not taken.
+        """Names of the members, this one included, sorted; empty before it is in a group. A member
+        with two incarnations appears once. After a restart all stored changes are included, even
+        those whose views the application had not taken.
         """
         ordering = self.node.ordering
         return tuple(sorted(set(map(member_of, ordering.members)))) if ordering is not None else ()
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """Newest messages, own ones included, up to `history=`.
-
-        A joining member starts with those of its sponsor. A store keeps them across restarts.
+        """Newest messages, own ones included, up to `history=`. A joining member starts with those
+        of its sponsor. A store keeps them across restarts.
         """
         ordering = self.node.ordering
         return tuple(ordering.history) if ordering is not None else ()
 
     def request_missing(self) -> dict[str, str]:
-        """Request missing batches at once, instead of after `repair_delay_s`.
-
-        Returns sender id of the batches -> sender id of the member asked. Empty: no connected
-        member is known to have more than this one.
+        """Request missing batches at once, instead of after `repair_delay_s`. Returns sender id of
+        the batches -> sender id of the member asked. Empty: no connected member is known to have
+        more than this one.
         """
         asked = self.node.timers.ask_now(time.monotonic_ns())
         self._running.soon()
@@ -435,9 +426,8 @@ class Peer:
         )
 
     async def bootstrap(self) -> None:
-        """Bootstrap a group of one, unless the peer continues in the group of its store.
-
-        Raises LocalError if it is in a group already, PeerError if it has left or is closed.
+        """Bootstrap a group of one, unless the peer continues in the group of its store. Raises
+        LocalError if it is in a group already, PeerError if it has left or is closed.
         """
         if self._is_new():
             self._running.show()
@@ -589,7 +579,6 @@ class Peer:
         return lost
 
     async def _find_lost(self) -> tuple[Id, ...]:
-        """Return the messages of this member that no other member has."""
         ordering, had = self.node.ordering, self.node.find_acknowledged()
         if ordering is None or self.node.out or self._running.broken is not None:
             return ()
@@ -613,10 +602,9 @@ class Peer:
         )
 
     def evict(self, member: str, why: str = "") -> None:
-        """Evict a member: nothing more is accepted from it.
-
-        Batches that any member received before are relayed to all. Raises LocalError for names of
-        no other member, PeerError in a minority part that does not send.
+        """Evict a member: nothing more is accepted from it. Batches that any member received before
+        are relayed to all. Raises LocalError for names of no other member, PeerError in a minority
+        part that does not send.
         """
         self._check()
         if self.node.in_minority:
@@ -672,10 +660,8 @@ class Peer:
         reply_to: Answered | Iterable[Answered] = (),
         topics: Collection[str] = (),
     ) -> Id:
-        """Send without waiting for capacity or for the store.
-
-        Raises BufferFullError beyond `max_memory_bytes` of messages that wait for others or the
-        store.
+        """Send without waiting for capacity or for the store. Raises BufferFullError beyond
+        `max_memory_bytes` of messages that wait for others or the store.
         """
         ordering = self._check()
         if ordering.memory_in_use > self._memory:
@@ -709,11 +695,9 @@ class Peer:
         return sent
 
     async def subscribe(self, topics: Collection[str]) -> None:
-        """Replace the subscription. All members learn of it, in order.
-
-        Members send matching messages once they know of it. It returns once the subscription
-        survives a crash of this peer. Raises LocalError for invalid topics and in orders without
-        topics.
+        """Replace the subscription. All members learn of it, in order. Members send matching
+        messages once they know of it. It returns once the subscription survives a crash of this
+        peer. Raises LocalError for invalid topics and in orders without topics.
         """
         self._check()
         self._running.show()
@@ -732,9 +716,8 @@ class Peer:
 
     @property
     def delays(self) -> dict[str, Delays]:
-        """Measured delays from each other member, in this incarnation and those in the store.
-
-        Empty in orders without clocks. `propose_bounds` turns them into bounds.
+        """Measured delays from each other member, in this incarnation and those in the store. Empty
+        in orders without clocks. `propose_bounds` turns them into bounds.
         """
         return {} if self.node.clock_monitor is None else dict(self.node.clock_monitor.delays)
 
@@ -763,10 +746,9 @@ class Peer:
     # -- receiving ---------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        """Return the messages of other members in the order of the group.
-
-        It ends when the peer leaves or is closed. Begun after the leave, it returns the remaining
-        messages and raises PeerError. Several iterations share the messages.
+        """Return the messages of other members in the order of the group. It ends when the peer
+        leaves or is closed. Begun after the leave, it returns the remaining messages and raises
+        PeerError. Several iterations share the messages.
         """
         return self._messages()
 
@@ -785,11 +767,9 @@ class Peer:
             raise self._has_left()
 
     async def events(self) -> AsyncIterator[Event]:
-        """Return messages and views in the order of the group.
-
-        It shares the messages with other iterations and ends like them. Raises PeerError after an
-        eviction or a leave, StoreError if the store fails. After a restart messages are repeated,
-        but not views: read `members` first.
+        """Return messages and views in the order of the group. It shares the messages with other
+        iterations and ends like them. Raises PeerError after an eviction or a leave, StoreError if
+        the store fails. After a restart messages are repeated, but not views: read `members` first.
         """
         too_late, inbox = self.node.left, self._inbox
         while await self._more(inbox.others):
@@ -801,9 +781,8 @@ class Peer:
         self._end_taking(too_late)
 
     async def batches(self) -> AsyncIterator[SentBatch]:
-        """Return consecutive messages of a sender together: the fastest way.
-
-        All of them are finished when the next ones are requested. It ends and raises like `events`.
+        """Return consecutive messages of a sender together: the fastest way. All of them are
+        finished when the next ones are requested. It ends and raises like `events`.
         """
         too_late = self.node.left
         while await self._more():
@@ -816,9 +795,8 @@ class Peer:
         self._end_taking(too_late)
 
     async def _more(self, others: deque[View | MessagesAbandoned] | None = None) -> bool:
-        """Wait for messages or other events. False: the stream has ended.
-
-        Without `others`, events that are not messages are dropped.
+        """Wait for messages or other events. False: the stream has ended. Without `others`, events
+        that are not messages are dropped.
         """
         inbox = self._inbox
         self._running.finish(inbox.done)
@@ -871,11 +849,9 @@ class Peer:
         self._waking.wake()
 
     def acknowledge(self, message: Message) -> None:
-        """Acknowledge a message and all messages taken before it.
-
-        They are not repeated after a restart. The store writes this with the next inputs, at most a
-        quarter of a second later. Messages acknowledged meanwhile may be repeated under the same
-        id.
+        """Acknowledge a message and all messages taken before it. They are not repeated after a
+        restart. The store writes this with the next inputs, at most a quarter of a second later.
+        Messages acknowledged meanwhile may be repeated under the same id.
         """
         if not isinstance(message, Message):
             raise LocalError(f"cannot acknowledge {shown(message)}; expected a Message")
@@ -886,9 +862,7 @@ class Peer:
 
     def _check(self) -> Ordering:
         """Return the ordering of the group. Raises PeerError or LocalError if the peer cannot
-        continue.
-
-        It runs for each message, so it tests all conditions together and finds the reason
+        continue. It runs for each message, so it tests all conditions together and finds the reason
         afterwards.
         """
         node, driver = self._node, self._driver
@@ -941,14 +915,12 @@ ARGUMENTS: Final = tuple(
     for name, one in inspect.signature(Peer.__init__).parameters.items()
     if one.kind is one.KEYWORD_ONLY
 )
-"""Arguments of a peer beside `Settings`."""
 Peer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     [*inspect.signature(Peer.__init__).parameters.values()][1:]
 )  # for `help` and notebooks, in place of the signature of `__new__`
 
 
 def _why_not(error: Exception) -> str:
-    """Return the reason of a failed dial as text."""
     if isinstance(error, ssl.SSLError):
         return why_no_handshake(error)
     if isinstance(error, ConnectionRefusedError):
@@ -992,7 +964,6 @@ def _every(seconds: float | None, trace: object) -> float | None:
 
 
 def _file(name: str, path: str | os.PathLike[str]) -> Path:
-    """Return a path. Raises LocalError for other values."""
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise LocalError(f"{name}={shown(path)} is invalid; expected a path")
     return Path(path)

@@ -76,9 +76,8 @@ class Rejections:
                 self._delays.pop(link.name, None)
 
     def reason(self, others: Collection[str], connected: Iterable[str]) -> str:
-        """Return why this member is unhealthy: more members reject it than accept it.
-
-        Empty: it is not. Both arguments are names of members.
+        """Return why this member is unhealthy: more members reject it than accept it. Empty: it is
+        not. Both arguments are names of members.
         """
         rejecting = sorted(self.by.keys() & set(others))
         if len(rejecting) <= len(set(connected) & set(others) - self.by.keys()):

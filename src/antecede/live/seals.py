@@ -31,10 +31,9 @@ MAX_OWNER = 1 << 14
 
 
 class CertifiedSignatures:
-    """Signer of own batches with a key of this incarnation, and verifier of others.
-
-    `secret`: private key of an earlier run, as `secret` returns it; empty: a new key. `clock`:
-    seconds since 1970, for certificates.
+    """Signer of own batches with a key of this incarnation, and verifier of others. `secret`:
+    private key of an earlier run, as `secret` returns it; empty: a new key. `clock`: seconds since
+    1970, for certificates.
     """
 
     def __init__(
@@ -89,9 +88,8 @@ class CertifiedSignatures:
         self._owners[lane], self._publics[lane] = owner, public
 
     def recall(self, lane: str, owner: bytes) -> None:
-        """Keep a statement that was verified before a restart.
-
-        The certificate may have expired since. Its receivers check that.
+        """Keep a statement that was verified before a restart. The certificate may have expired
+        since. Its receivers check that.
         """
         if lane in self._owners:
             return
@@ -118,7 +116,6 @@ class CertifiedSignatures:
 
 
 def _parts(owner: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return certificate, public key and signature of a statement."""
     reader = Reader(owner)
     parts = reader.block(), reader.block(), reader.block()
     reader.finish()

@@ -24,9 +24,7 @@ ON_MISSING_PARENT = (DELIVER, DROP, HOLD)
 SMALL: Final = 16
 LONGEST_NS: Final = 2 * NS
 FULL: Final = 1 << 20
-"""Bytes of messages that make a batch full."""
 BESIDE: Final = 1 << 18
-"""Bytes of a batch beside its messages, at most."""
 MAX_MESSAGE_BYTES: Final = 60 << 20
 """Largest message, bytes. With the rest of its batch it fits into one frame."""
 MAX_HISTORY: Final = 1_000_000
@@ -41,9 +39,8 @@ MAX_INCARNATIONS: Final = 1 << 15
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a peer and its group, without its identity. Times are nanoseconds.
-
-    Raises LocalError for an order that live connections do not support, and for invalid values.
+    """Settings of a peer and its group, without its identity. Times are nanoseconds. Raises
+    LocalError for an order that live connections do not support, and for invalid values.
     """
 
     group_name: str = ""
@@ -96,7 +93,6 @@ class Settings:
     """Largest error of the own clock (orders by clocks). None: read from the system."""
 
     def __post_init__(self) -> None:
-        """Raise LocalError for invalid values."""
         if self.partition not in PARTITIONS:
             raise LocalError(f"unknown partition={shown(self.partition)}; choose from {PARTITIONS}")
         check_fields(self, _ABOVE_ZERO)
@@ -239,10 +235,9 @@ class Settings:
         return Group(lane, order=self.order, room=self.group_name, lanes=True, **options)
 
     def ack_period_ns(self, members: int) -> int:
-        """Return the delay of acknowledgements in a group of `members`.
-
-        Every member acknowledges to every other. So from 16 members on the delay grows, up to 2 s:
-        a group never sends more acknowledgements than 16 members do.
+        """Return the delay of acknowledgements in a group of `members`. Every member acknowledges
+        to every other. So from 16 members on the delay grows, up to 2 s: a group never sends more
+        acknowledgements than 16 members do.
         """
         more = max(1, members * members // SMALL**2)
         return max(self.ack_delay_ns, min(self.ack_delay_ns * more, LONGEST_NS))
@@ -275,9 +270,8 @@ def fingerprint(*texts: str) -> bytes:
 def in_ns(
     given: Mapping[str, Any], kind: type = Settings, arguments: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return settings with times in nanoseconds, from arguments in seconds.
-
-    `arguments`: further arguments of a peer, for suggestions. Raises LocalError for unknown names.
+    """Return settings with times in nanoseconds, from arguments in seconds. `arguments`: further
+    arguments of a peer, for suggestions. Raises LocalError for unknown names.
     """
     known = kind.__dataclass_fields__  # type: ignore[attr-defined]
     found: dict[str, Any] = {}

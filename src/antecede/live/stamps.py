@@ -18,9 +18,8 @@ _NOT_IN_A_STAMP = re.compile(r"[^!#-+\--:<-\[\]-~]|%")
 
 
 def encode_id(lane: str, number: int) -> str:
-    """Return the id of a message in headers, percent-encoded where needed.
-
-    Raises LimitError beyond MAX_ID characters, which long names can reach.
+    """Return the id of a message in headers, percent-encoded where needed. Raises LimitError beyond
+    MAX_ID characters, which long names can reach.
     """
     found = f"{_NOT_IN_A_STAMP.sub(lambda one: quote(one[0], safe=''), lane)}:{number}"
     if len(found) > MAX_ID:
@@ -37,9 +36,8 @@ def past_of(message: tuple[str, int], answers: Iterable[tuple[str, int]] = ()) -
 
 
 class Handed:
-    """Newest message of each sender that was taken since the last own send.
-
-    Updated for consecutive messages together, which is much rarer than for each message.
+    """Newest message of each sender that was taken since the last own send. Updated for consecutive
+    messages together, which is much rarer than for each message.
     """
 
     __slots__ = ("_newest",)

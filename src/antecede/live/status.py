@@ -21,7 +21,6 @@ from antecede.live.node import Node
 from antecede.live.settings import NS
 
 OLDEST: Final = 20
-"""Held messages that the status lists."""
 CAUSES: Final = 10
 """Causes that the status lists for each held message."""
 DAY_S: Final = 24 * 3600
@@ -44,7 +43,6 @@ class MemberStatus(NamedTuple):
     last_heard_s_ago: float | None
     """Time since the last received bytes. None: not connected in this incarnation."""
     topics: tuple[str, ...] = ()
-    """Subscription (orders by topics)."""
 
 
 class HeldStatus(NamedTuple):
@@ -67,7 +65,6 @@ class TrafficStatus(NamedTuple):
     messages: int
     control_bytes: int
     control_message_bytes: int
-    """Bytes of control messages."""
 
 
 class SuperPeerStatus(NamedTuple):
@@ -98,7 +95,6 @@ class Status:
     """In a group, accepted by at least as many connected members as reject it, with a working
     store."""
     unhealthy_reason: str
-    """Empty if healthy."""
     in_minority: bool
     """Blocked in a part without the majority that the group needs."""
     members: tuple[MemberStatus, ...]
@@ -106,16 +102,13 @@ class Status:
     oldest_held: tuple[HeldStatus, ...]
     sent: int
     delivered: int
-    """Messages delivered by the order; the application may lag."""
     pending_messages: int
     """Delivered messages that the application has not finished."""
     batches_sent: int
     relayed: int
-    """Batches of other members that this one forwarded."""
     abandoned: int
     """Batches of departed members whose causes no member has."""
     rejected: dict[str, int]
-    """Number of rejections by error class."""
     last_rejection: str
     memory_bytes: int
     disk_bytes: int
@@ -132,13 +125,10 @@ class Status:
     certificate_expires_in_s: float | None
     """Remaining validity of the own certificate. None: no certificate."""
     super_peer: SuperPeerStatus | None = None
-    """None: not a super peer."""
     topics: tuple[str, ...] | None = None
-    """Subscription. None: an order without topics."""
     skipped_batches: int = 0
     """Batches sent as numbers only, since the receiver subscribes to none of their topics."""
     clock: ClockStatus | None = None
-    """None: an order without clocks."""
     inbox_bytes: int = 0
     """Delivered messages that the application has not taken, with 64 bytes of overhead each. With
     acknowledge="explicit" and a store: those that it has not acknowledged."""
@@ -171,10 +161,9 @@ def status_of(
     certificate_expires_in_s: float | None = None,
     connection_bytes: int = 0,
 ) -> Status:
-    """Return the status of a peer at `now` (ns).
-
-    The driver knows `unhealthy_reason`, `done` (messages that the application has finished),
-    `trace_rows_dropped`, `certificate_expires_in_s` and `connection_bytes`.
+    """Return the status of a peer at `now` (ns). The driver knows `unhealthy_reason`, `done`
+    (messages that the application has finished), `trace_rows_dropped`, `certificate_expires_in_s`
+    and `connection_bytes`.
     """
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
@@ -426,7 +415,6 @@ def _row(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def _cells(text: str) -> int:
-    """Return the terminal cells of a text."""
     try:
         from antecede.live.chat.words import cells
     except MissingExtraError:  # neither the peer nor its status needs the extra

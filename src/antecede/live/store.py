@@ -163,10 +163,8 @@ class Store:
         oldest: Mapping[str, int] | None = None,
         owners: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Write the results of one step in one transaction.
-
-        `snapshot` contains all these rows; batches below `oldest` are then deleted. `owners`:
-        proofs of senders since the last write.
+        """Write the results of one step in one transaction. `snapshot` contains all these rows;
+        batches below `oldest` are then deleted. `owners`: proofs of senders since the last write.
         """
         db, last = self._db, self._last
         try:
@@ -249,13 +247,11 @@ def _is_of(wanted: int, number: int, batch: SignedBatch) -> bool:
 
 
 def _definitions(db: sqlite3.Connection) -> frozenset[tuple[str | None, ...]]:
-    """Return the tables and indices with their SQL text."""
     return frozenset(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
 @functools.cache
 def _as_defined() -> frozenset[tuple[str | None, ...]]:
-    """Return the definitions of a new store."""
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_SCHEMA)
         return _definitions(db)

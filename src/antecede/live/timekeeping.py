@@ -130,19 +130,14 @@ class ClockMonitor:
         self.error_ns: int | None = None
         """Largest error by the system. None: unknown."""
         self.source = ""
-        """Source of the error."""
         self.delays: dict[str, Delays] = {}
-        """Member -> delays from it."""
         self.accuracies: dict[str, int | None] = {}
         """Member -> accuracy in its newest batch."""
         self.counts: Counter[str] = Counter()
         """Violations by kind, in this incarnation."""
         self.last = ""
-        """Newest violation as text."""
         self.check = ClockCheck()
-        """Clocks of other members."""
         self._contradicted = self._stamped_ahead = False
-        """True if that was logged."""
         self._wall_ns = self._now = 0
         self._waiting: dict[tuple[str, str], BoundViolation] = {}
         self._told_ns: dict[tuple[str, str], int] = {}
@@ -152,9 +147,8 @@ class ClockMonitor:
     # -- own clock ---------------------------------------------------------------------------------
 
     def shows(self, wall_ns: int, now: int, *, alone: bool = True) -> int:
-        """Take the time of the system clock at `now`, ns of a monotonic clock.
-
-        `alone`: the group has no other member. Returns the reading for the order.
+        """Take the time of the system clock at `now`, ns of a monotonic clock. `alone`: the group
+        has no other member. Returns the reading for the order.
         """
         if self.reading is None:
             self.reading = wall_ns

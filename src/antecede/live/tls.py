@@ -38,7 +38,6 @@ class Tls:
     password: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise errors that would otherwise occur at the first connection."""
         for name in ("certificate", "authority", "key"):
             _check_path(name, getattr(self, name), needed=name != "key")
         if not isinstance(self.password, str | None):

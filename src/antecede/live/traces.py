@@ -47,13 +47,9 @@ except ImportError as error:
     raise MissingExtraError("traces of live peers", "trace") from error
 
 ROWS: Final = 200_000
-"""Rows of a file."""
 AGE_S: Final = 60.0
-"""Age at which a file is closed."""
 WAITING: Final = 500_000
-"""Limit of queued rows."""
 LONGEST: Final = 150
-"""Characters of a sender id in a file name."""
 CHUNK: Final = 8192
 """Rows written together, unless a second passes first."""
 PUBLISHING: Final = 0.1
@@ -86,11 +82,9 @@ class Trace:
         every_s: float | None = None,
     ) -> None:
         """Continue the files of a sender id in a folder. `relation`: the relation that the order
-        keeps.
-
-        `every_s`: interval after which a row is readable, unless the file is large. None: when its
-        file is closed, after a minute at most. Raises StoreError if the folder cannot be created,
-        read or written.
+        keeps. `every_s`: interval after which a row is readable, unless the file is large. None:
+        when its file is closed, after a minute at most. Raises StoreError if the folder cannot be
+        created, read or written.
         """
         self.trouble = ""
         """Reason why writing stopped. Empty: it has not."""
@@ -198,15 +192,12 @@ class Trace:
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield (first, count) of consecutive ascending numbers."""
     for _, run in groupby(enumerate(numbers), lambda one: one[1] - one[0]):
         run_numbers = [number for _, number in run]
         yield run_numbers[0], len(run_numbers)
 
 
 class _Files:
-    """Sequence of Parquet files."""
-
     def __init__(self, folder: Path, lane: str, run: str) -> None:
         self.folder, self._run = folder, run
         self._stem = _stem(lane)
@@ -228,7 +219,6 @@ class _Files:
 
     def read_deliveries(self) -> tuple[defaultdict[str, list[int]], int]:
         """Return sender id -> delivered numbers as interval bounds, and the last delivery's number.
-
         Messages are compared by id: a delivery undone by a crash may be repeated in another order.
         Raises StoreError for an incomplete file.
         """
@@ -291,7 +281,6 @@ class _Published(_Files):
         super().__init__(folder, lane, run)
         self._every_s = every_s
         self._open: list[pa.RecordBatch] = []
-        """Rows of the newest file."""
         self._due = 0.0
 
     def write(self, rows: Sequence[_Rows], me: str) -> None:
@@ -343,7 +332,6 @@ def _number(path: Path) -> int:
 
 
 def _table(rows: Sequence[_Rows], me: str, run: str, first: int) -> pa.RecordBatch:
-    """Return rows in the event schema."""
     columns: dict[str, list[Any]] = {name: [] for name in ("kind", "id", "seq", "parents")}
     send_time: list[int | None] = []
     arrival: list[int | None] = []

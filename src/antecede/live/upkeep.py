@@ -28,11 +28,9 @@ FALLBACK_BYTES = 64 << 20
 """Beyond FALLBACK_TIMES its own budget, or this if less, a member evicts on its own: some sender
 ignores the budgets."""
 GUEST_NS = 60 * NS
-"""Time for an invited member to start."""
 GIVE_UP_NS = 2 * NS
 """Agreement time on a departed member's last batch before its dependents are abandoned."""
 HELD_NS = NS // 250
-"""Interval of clock readings while a message waits for one (orders by clocks)."""
 TRIP = 5
 """Heartbeats between two measurements of the round trip on busy connections."""
 STRANGERS = 256
@@ -41,7 +39,6 @@ STORE_NS = NS
 """Time for the store to write the last batches of a departed member."""
 AT_ONCE = "joined at the same time as another incarnation"
 ASKING_NS = 2 * NS
-"""Time without an answer before another member is asked."""
 
 
 class Timers:
@@ -52,7 +49,6 @@ class Timers:
         self.held = HeldSince()
         settings = node.settings
         self.clock_monitor = ClockMonitor(node.name, settings.bounds) if settings.timed else None
-        """Monitor of clocks and delays. None: an order without clocks."""
         self._ticked_ns: int | None = None
         self.hurried = False
         """True if there are members to dial at once."""
@@ -203,10 +199,8 @@ class Timers:
                 link.control.append(ping)
 
     def _is_due(self, link: Link, unheard: bool, now: int) -> bool:
-        """Return whether a PING is due.
-
-        Any bytes are a sign of life. On a busy connection PINGs are rare and measure the round
-        trip. A list of unheard members is sent each time.
+        """Return whether a PING is due. Any bytes are a sign of life. On a busy connection PINGs
+        are rare and measure the round trip. A list of unheard members is sent each time.
         """
         heartbeat = self._node.settings.heartbeat_ns
         if link.pinged_ns == link.up_ns:  # the first one, for the round trip
@@ -247,16 +241,14 @@ class Timers:
                 self._stop_asking(lane)
 
     def _patience_ns(self, lane: str) -> int:
-        """Return the time before a request: the sender may be about to send.
-
-        For a disconnected sender it is short, since its last messages block others.
+        """Return the time before a request: the sender may be about to send. For a disconnected
+        sender it is short, since its last messages block others.
         """
         repair_delay_ns = self._node.settings.repair_delay_ns
         return repair_delay_ns if lane in self._node.greeted else repair_delay_ns // 16
 
     def _check_lost(self, behind: dict[str, tuple[int, int]], now: int) -> None:
         """Leave the group for good if no connected member has a missing batch any more.
-
         Disconnected members may still have it. Wait as long as for their eviction.
         """
         node, after = self._node, self._node.settings.evict_after_ns
@@ -353,10 +345,8 @@ class Timers:
             link.control.append(wire.pack_rows(wire.NAK, [row]))
 
     def _give_up(self, now: int) -> None:
-        """Abandon batches whose causes no member has.
-
-        All members must be connected and have the same batches of all departed ones for a while.
-        Then all come to the same result.
+        """Abandon batches whose causes no member has. All members must be connected and have the
+        same batches of all departed ones for a while. Then all come to the same result.
         """
         ordering = self._node.active
         if not ordering.gone or not self._is_agreed():
@@ -460,9 +450,8 @@ class Timers:
     # -- departed members --------------------------------------------------------------------------
 
     def _end_gone(self, now: int) -> None:
-        """Reject departed members.
-
-        They get an acknowledgement before: a leaving one may wait for it.
+        """Reject departed members. They get an acknowledgement before: a leaving one may wait for
+        it.
         """
         node = self._node
         for lane, link in node.greeted.items():
@@ -477,10 +466,9 @@ class Timers:
             node.end(link, node.why_out(lane))
 
     def _end_lives_beside(self) -> None:
-        """End all but one of several incarnations that joined at the same time.
-
-        A joining incarnation ends those that it knows. These do not know each other, so the one
-        with the greatest sender id stays.
+        """End all but one of several incarnations that joined at the same time. A joining
+        incarnation ends those that it knows. These do not know each other, so the one with the
+        greatest sender id stays.
         """
         node, ordering = self._node, self._node.active
         beside = [one for one in ordering.others() if member_of(one) == node.name]
@@ -492,7 +480,6 @@ class Timers:
         ordering.flush()
 
     def _forget_guests(self, now: int) -> None:
-        """Forget invited members that never started."""
         ordering = self._node.active
         for lane in list(ordering.guests):
             since = self._heard_ns.setdefault(lane, now)
@@ -516,9 +503,8 @@ class Timers:
             node.evict(lane, f"unheard for {(now - since) // 10**6} ms")
 
     def _may_evict(self) -> bool:
-        """Return whether this member is in the larger part of the group.
-
-        So two parts never evict each other. Of two halves it is the one with the least name.
+        """Return whether this member is in the larger part of the group. So two parts never evict
+        each other. Of two halves it is the one with the least name.
         """
         node = self._node
         members = node.active.members

@@ -24,7 +24,6 @@ def argument_name(name: str) -> str:
 
 def check_fields(settings: Any, above_zero: Iterable[str]) -> None:
     """Raise LocalError for values of the wrong type, and for numbers that are too small.
-
     `settings`: a dataclass; `above_zero`: names of the numbers that exclude 0.
     """
     positive = {*above_zero}

@@ -36,9 +36,8 @@ class Notifier:
         timeout_s: float | None = None,
         check: Callable[[], object] = lambda: None,
     ) -> bool:
-        """Wait until a condition is true or the time is over; return the condition.
-
-        `check` runs before each wait and raises if the condition never becomes true.
+        """Wait until a condition is true or the time is over; return the condition. `check` runs
+        before each wait and raises if the condition never becomes true.
         """
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while not true():

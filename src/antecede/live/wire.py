@@ -40,7 +40,6 @@ MAX_TEXT = 1000
 MAX_LANES = 1 << 16
 NO_MORE = 1 << 63
 TAG = 8
-"""Bytes of a hash."""
 
 
 class Hello(NamedTuple):
@@ -53,7 +52,6 @@ class Hello(NamedTuple):
     group: bytes
     """Random tag of the group. Empty: a join request."""
     view: bytes
-    """Hash of the sender's member list."""
     lane: str
     address: str
     owner: bytes
@@ -68,9 +66,7 @@ class JoinReply(NamedTuple):
     invitation: bytes
     frontier: Mapping[str, int]
     members: Mapping[str, str]
-    """Sender id -> address."""
     gone: Iterable[str]
-    """Sender ids of departed members."""
     owners: Mapping[str, bytes]
     history: bytes
 
@@ -83,11 +79,9 @@ def pack_frame(kind: int, *parts: bytes) -> bytes:
 def split_frames(
     data: bytes, at_most: int = MAX_FRAME, offset: int = 0, count: int | None = None
 ) -> tuple[list[tuple[int, int, int]], int, int]:
-    """Return the complete frames from an offset on, at most `count`.
-
-    Returns (kind, start, end) of their bodies, the offset behind them, and the size of the data at
-    which one more can be complete. Raises LimitError for a frame that is too long, DecodeError for
-    an empty one.
+    """Return the complete frames from an offset on, at most `count`. Returns (kind, start, end) of
+    their bodies, the offset behind them, and the size of the data at which one more can be
+    complete. Raises LimitError for a frame that is too long, DecodeError for an empty one.
     """
     found: list[tuple[int, int, int]] = []
     end = len(data)

@@ -22,7 +22,6 @@ HELP: Final = {
     "/help": "list the commands",
 }
 WITHOUT: Final = ("held", "ask", "who", "leave", "quit", "help")
-"""Commands without arguments."""
 THREADS: Final = "K is the number of threads, from 1"
 _ANSWER: Final = re.compile(r"\s*(\d{1,9}):\s+(.*)", re.DOTALL)
 

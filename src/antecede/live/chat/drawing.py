@@ -12,11 +12,8 @@ from antecede.live.chat.words import cells, name_of, one_line, sanitize, shorten
 from antecede.live.events import Id
 
 MOST_LINES: Final = 40
-"""Terminal lines of one message, at most."""
 MOST_CHARACTERS: Final = 4000
-"""Characters of one message in a terminal, at most."""
 QUOTE_CELLS: Final = 24
-"""Width of the quoted parent."""
 DEEPEST: Final = 8
 """Levels of a drawn tree on wide lines; deeper messages quote their parent."""
 BRANCH, LAST, BAR, BLANK = "├── ", "└── ", "│   ", "    "
@@ -90,9 +87,8 @@ def threads(room: Room, most: int | None = None, width: int | None = None) -> It
 
 
 def describe_held(waiting: HeldPost, now_s: float | None = None) -> str:
-    """Return a held reply and its missing parent; `now_s`: with the time held.
-
-    Messages that are not here have no number, so they appear by sender.
+    """Return a held reply and its missing parent; `now_s`: with the time held. Messages that are
+    not here have no number, so they appear by sender.
     """
     whose = name_of(waiting.parent.sender)
     waits = "waits" if now_s is None else f"has waited {duration(1000 * (now_s - waiting.since_s))}"

@@ -37,7 +37,6 @@ class Post(NamedTuple):
     at_s: float | None = None
     """Time of delivery, seconds since 1970. None: unknown."""
     waited_s: float = 0.0
-    """Time held."""
 
     @property
     def sender(self) -> str:
@@ -67,7 +66,6 @@ class Member(NamedTuple):
 
     name: str
     here: bool
-    """True if it is connected."""
     me: bool = False
 
 
@@ -77,7 +75,6 @@ class Room:
     def __init__(self, name: str, me: str, most: int = MOST) -> None:
         self.name, self.me, self._most = name, me, most
         self.posts: dict[Id, Post] = {}
-        """Ordered by number."""
         self.held: tuple[HeldPost, ...] = ()
         self.members: tuple[Member, ...] = (Member(me, here=True, me=True),)
         self._threads = Threads(most)
@@ -147,9 +144,8 @@ class Room:
     # -- held replies ------------------------------------------------------------------------------
 
     def hold(self, held: Mapping[Id, tuple[Id, str]], now_s: float) -> bool:
-        """Set the held replies: id -> (missing parent, its location; empty: held too).
-
-        Returns whether they changed.
+        """Set the held replies: id -> (missing parent, its location; empty: held too). Returns
+        whether they changed.
         """
         self._since = {one: self._since.get(one, now_s) for one in held}
         self._noticed &= held.keys()

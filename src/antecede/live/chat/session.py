@@ -16,7 +16,6 @@ from antecede.live.events import ChangeKind, Message, MessagesAbandoned, View, m
 from antecede.live.peer import Peer
 
 LOOK_S: Final = 0.1
-"""Interval of checks of held replies and connections."""
 MUCH: Final = 2000
 MUCH_S: Final = 5.0
 """Interval with more than MUCH held messages."""
@@ -143,9 +142,8 @@ class Chat:
     # -- commands ----------------------------------------------------------------------------------
 
     async def say(self, text: str, answers: int | None = None) -> Post:
-        """Send a message, or a reply to the message with a number.
-
-        Raises LocalError for invalid input, PeerError if the peer has left the group.
+        """Send a message, or a reply to the message with a number. Raises LocalError for invalid
+        input, PeerError if the peer has left the group.
         """
         payload = text.encode(errors="replace")
         if not text.strip():

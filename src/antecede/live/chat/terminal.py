@@ -24,7 +24,6 @@ from antecede.live.chat.words import ascii_only
 
 THREADS: Final = 20
 MAX_LINE: Final = 1 << 20
-"""Longest input line, bytes."""
 LEAVE, QUIT = "leave", "quit"
 
 
@@ -121,10 +120,8 @@ class Terminal:
 
 
 async def read_pipe(descriptor: int) -> AsyncIterator[str]:
-    """Yield the lines of a pipe, a file or a plain terminal.
-
-    A thread reads the descriptor: asyncio cannot wait for files, and Python's buffers would delay
-    the end of the program.
+    """Yield the lines of a pipe, a file or a plain terminal. A thread reads the descriptor: asyncio
+    cannot wait for files, and Python's buffers would delay the end of the program.
     """
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
@@ -150,9 +147,8 @@ async def read_pipe(descriptor: int) -> AsyncIterator[str]:
 
 
 async def read_prompt() -> AsyncIterator[str]:
-    """Yield the lines of an interactive terminal, whose input line stays below the output.
-
-    Ctrl-C raises KeyboardInterrupt while it reads a line; otherwise it is the signal.
+    """Yield the lines of an interactive terminal, whose input line stays below the output. Ctrl-C
+    raises KeyboardInterrupt while it reads a line; otherwise it is the signal.
     """
     try:
         from prompt_toolkit import PromptSession

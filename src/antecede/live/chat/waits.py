@@ -7,14 +7,12 @@ from antecede.live.events import Id, member_of
 from antecede.live.node import Node
 
 MOST = 500
-"""Held messages listed, at most."""
 STRANGER = "refers to a member whose first messages are missing, or there is no capacity for it"
 
 
 def list_held(node: Node) -> dict[Id, tuple[Id, str]]:
-    """Return the held replies: id -> (missing parent, its location; empty: held too).
-
-    A message that waits for itself is the next of a stalled sender.
+    """Return the held replies: id -> (missing parent, its location; empty: held too). A message
+    that waits for itself is the next of a stalled sender.
     """
     ordering = node.ordering
     if ordering is None:

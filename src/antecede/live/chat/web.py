@@ -75,10 +75,8 @@ class Page:
         self._server = HttpServer(self._answer)
         self._page, self._policy = _page()
         self.url = ""
-        """URL of the page with its secret path."""
 
     async def __aenter__(self) -> Page:
-        """Listen. Raises PeerError if that fails."""
         try:
             port = await self._server.open(self._host, self._port)
         except OSError as error:
@@ -93,7 +91,6 @@ class Page:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop listening."""
         self._server.close()
 
     # -- requests ----------------------------------------------------------------------------------
@@ -122,7 +119,6 @@ class Page:
         return what
 
     def _check_origin(self, request: Request) -> None:
-        """Reject requests of other pages."""
         origin = request.headers.get("origin")
         ours = f"http://{request.headers['host']}"
         site = request.headers.get("sec-fetch-site", "same-origin")

@@ -18,7 +18,6 @@ JOINER: Final = "\u200d"
 """Zero-width joiner of emoji, the only format character that passes."""
 TAB_CELLS: Final = 4
 MAX_MARKS: Final = 4
-"""Combining marks on one letter, at most."""
 QUOTED: Final = set(":;,[]()<>«»“”\"'`/|↳└├│")
 """Characters that put a name in quotes."""
 
@@ -31,10 +30,9 @@ def text_of(payload: bytes) -> str:
 
 
 def sanitize(text: str) -> str:
-    """Return a text without cursor movement, hidden or reordered parts, and colours.
-
-    Control characters become pictures (U+2400 and on). Format characters, such as bidirectional
-    ones, become U+FFFD unless they join emoji. Line breaks stay.
+    """Return a text without cursor movement, hidden or reordered parts, and colours. Control
+    characters become pictures (U+2400 and on). Format characters, such as bidirectional ones,
+    become U+FFFD unless they join emoji. Line breaks stay.
     """
     text = text.replace("\r\n", "\n").replace("\t", " " * TAB_CELLS)
     out: list[str] = []
@@ -88,7 +86,6 @@ def wrap_lines(text: str, most: int | None) -> list[str]:
 
 
 def _fold_line(line: str, most: int) -> list[str]:
-    """Wrap a line at blanks, and within words only where needed."""
     found: list[str] = []
     while cells(line) > most:
         head, _ = _head(line, most)

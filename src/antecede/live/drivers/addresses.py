@@ -45,7 +45,6 @@ def _without_url(address: str) -> str:
 
 def split_listening(address: str) -> tuple[str, int]:
     """Return host and port of a listening address: ":PORT" means all addresses of this machine.
-
     "0.0.0.0:PORT" means the same. "*:PORT" raises LocalError, since it is ambiguous for IPv6.
     """
     if isinstance(address, str) and address.startswith("*:"):
@@ -78,10 +77,8 @@ def join_address(host: str, port: int) -> str:
 
 
 def find_reachable_host(host: str) -> str:
-    """Return the host at which others reach a listener.
-
-    For a listener at all addresses ("0.0.0.0", "::") it is the address of the outgoing route, or
-    loopback without a route. No packet is sent.
+    """Return the host at which others reach a listener. For a listener at all addresses ("0.0.0.0",
+    "::") it is the address of the outgoing route, or loopback without a route. No packet is sent.
     """
     family = _EVERYWHERE.get(host)
     if family is None:

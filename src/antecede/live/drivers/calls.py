@@ -12,7 +12,6 @@ from antecede.live.drivers.addresses import split_address
 from antecede.live.drivers.door import HANDSHAKE_S
 
 CALL_S: Final = 5.0
-"""Time limit of a dial."""
 Connect = Callable[[str, str, int, dict[str, Any]], Awaitable[object]]
 """Function that connects: address, its host and port, TLS arguments of `create_connection`."""
 Called = Callable[[Exception | None], None]
@@ -40,9 +39,8 @@ class Secure(Protocol):
 
 
 def read_name(secure: Secure | None, transport: asyncio.Transport) -> str:
-    """Return the name in the certificate of the other end; "" without certificates.
-
-    Raises RemoteError for a certificate without a name.
+    """Return the name in the certificate of the other end; "" without certificates. Raises
+    RemoteError for a certificate without a name.
     """
     if secure is None:
         return ""

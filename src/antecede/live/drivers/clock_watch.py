@@ -17,9 +17,7 @@ from antecede.live.store import Store
 from antecede.live.timekeeping import BoundViolation, ClockMonitor
 
 ASK_NS: Final = 2 * NS
-"""Interval of readings of the clock error."""
 KEEP_NS: Final = 5 * NS
-"""Interval of writes of measured delays."""
 
 
 class ClockWatch:

@@ -80,9 +80,8 @@ class Listener:
             self._half_open.pop(oldest).cancel()
 
     async def _first_bytes(self, caller: socket.socket) -> None:
-        """Wait for the first bytes: until then a client costs a socket, but no TLS buffers.
-
-        Raises TimeoutError after HANDSHAKE_S, OSError if the client disconnects.
+        """Wait for the first bytes: until then a client costs a socket, but no TLS buffers. Raises
+        TimeoutError after HANDSHAKE_S, OSError if the client disconnects.
         """
         readable = asyncio.Event()
         self._loop.add_reader(caller, readable.set)

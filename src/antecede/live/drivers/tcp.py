@@ -29,7 +29,6 @@ from antecede.live.store import Store
 
 LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
-"""Bytes of batches written to a connection at once."""
 WRITTEN_APART: Final = 1 << 20
 """Size beyond which the parts of a write are not joined."""
 HIGH_WATER: Final = 1 << 18
@@ -98,10 +97,9 @@ class Connection(asyncio.Protocol):
 
 
 class TcpDriver:
-    """Driver of a node in the running loop.
-
-    `ready` is called with new messages for the application, `changed` after other events. `done`
-    returns the number of messages that the application has finished.
+    """Driver of a node in the running loop. `ready` is called with new messages for the
+    application, `changed` after other events. `done` returns the number of messages that the
+    application has finished.
     """
 
     def __init__(
@@ -127,10 +125,8 @@ class TcpDriver:
         self._calls = Dialer(self._connect, secure)
         self.call = self._calls.call
         self._reaching: set[str] = set()
-        """Addresses dialed without an answer yet."""
         self.turn_due = False
         self.clock: ClockWatch | None = None
-        """None: an order without clocks."""
         if node.clock_monitor is not None:
             self.clock = ClockWatch(node, node.clock_monitor, self._note, store, self._writer)
         self._door: Listener | None = None
@@ -318,10 +314,8 @@ class TcpDriver:
         self.soon()
 
     def _may_flush(self, now: int) -> bool:
-        """Return whether the sent messages become a batch now.
-
-        At once with little recent data, else after the linger time. Not while the store or most
-        members are busy.
+        """Return whether the sent messages become a batch now. At once with little recent data,
+        else after the linger time. Not while the store or most members are busy.
         """
         ordering = self.node.ordering
         if ordering is None or not ordering.unsent:
@@ -396,9 +390,8 @@ class TcpDriver:
         return 2 * slow > len(self.connections)
 
     def behind(self, at_most: int) -> bool:
-        """Return whether more than `at_most` bytes of own batches wait for most connections.
-
-        A sender in a loop leaves no time to write them.
+        """Return whether more than `at_most` bytes of own batches wait for most connections. A
+        sender in a loop leaves no time to write them.
         """
         node = self.node
         ordering = node.ordering
@@ -491,10 +484,8 @@ class TcpDriver:
     # -- the store ---------------------------------------------------------------------------------
 
     def _write_in_time(self) -> None:
-        """Write rows now if an own batch waits for that.
-
-        Received batches only wait for their acknowledgement, so they are written together: a
-        transaction costs more than a batch.
+        """Write rows now if an own batch waits for that. Received batches only wait for their
+        acknowledgement, so they are written together: a transaction costs more than a batch.
         """
         ordering = self.node.ordering
         if ordering is None:
@@ -542,7 +533,6 @@ class TcpDriver:
         self._turn()
 
     def _load(self) -> None:
-        """Read batches from the store that are not in memory."""
         node, writer, store = self.node, self._writer, self._store
         if writer is None or store is None:
             return

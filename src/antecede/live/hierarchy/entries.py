@@ -87,11 +87,9 @@ class Names:
         return self.address(lane)
 
     def address(self, lane: str) -> int:
-        """Return the protocol number of a sender."""
         return MESH + self._number_of[lane]
 
     def lane(self, address: int) -> str:
-        """Return the sender id of a protocol number."""
         return self.known[address - MESH]
 
     def head(self, kind: int) -> bytes:
@@ -114,10 +112,8 @@ class Names:
         return renumber(message, 0, lambda address: address - MESH)
 
     def inward(self, message: External | Flush, sender: int, table: list[str]) -> Any:
-        """Return a received message with protocol numbers.
-
-        Raises UnknownMemberError for a sender that has not started, DecodeError for an unannounced
-        one.
+        """Return a received message with protocol numbers. Raises UnknownMemberError for a sender
+        that has not started, DecodeError for an unannounced one.
         """
 
         def here(number: int) -> int:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from antecede.live.hierarchy.super_peer import SuperNode
 
 LOOK_NS: Final = NS // 20
-"""Interval of checks for joining peers."""
 
 
 class Inside:
@@ -50,7 +49,6 @@ class Inside:
         self.cursor = self.had = start
         """Newest message written to its connection, and newest acknowledged one."""
         self.unheard_ns = 0
-        """Time of its disconnection."""
 
 
 class Waiting(NamedTuple):
@@ -67,7 +65,6 @@ class Hub:
     def __init__(self, node: SuperNode) -> None:
         self._node = node
         self.inside: dict[str, Inside] = {}
-        """By sender id."""
         self.gone: dict[str, str] = {}
         """Evicted sender id -> reason."""
         self.log = Log()
@@ -152,7 +149,6 @@ class Hub:
         )
 
     def _let_in(self, now: int) -> None:
-        """Admit the joining peers that can be."""
         self._keep_numbered()
         for number, (link, hello, since) in list(self.waiting.items()):
             if link.closing or self._node.links.get(number) is not link:
@@ -316,7 +312,6 @@ class Hub:
         return any(heard.get(m, {}).get(place.lane, 0) >= place.number for m in node.greeted)
 
     def writable(self) -> set[int]:
-        """Return the connections of internal peers with messages to write."""
         passed = self.log.passed
         return {
             one.link.number
@@ -325,7 +320,6 @@ class Hub:
         }
 
     def pull(self, link: Link, budget: int) -> list[bytes]:
-        """Return the bytes to write to an internal peer now."""
         known = self.inside.get(link.lane)
         if known is None or known.link is not link or known.cursor >= self.log.passed:
             return []
@@ -336,7 +330,6 @@ class Hub:
     # -- time --------------------------------------------------------------------------------------
 
     def tick(self, now: int) -> None:
-        """Run the timers."""
         if now - self._looked_ns >= LOOK_NS:
             self._looked_ns = now
             self._let_in(now)
@@ -389,7 +382,6 @@ class Hub:
                 link.control.append(wire.pack_rows(INSIDE, rows))
 
     def _free(self) -> None:
-        """Free messages that all have, or evict a peer that is too slow."""
         lanes = self._node.mesh_ordering.lanes.by_name
 
         def is_unneeded(place: Place) -> bool:

@@ -43,11 +43,9 @@ class _Protocol:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Guarantee of the protocol."""
         return InternalPeer.guarantee
 
     def stats(self) -> Stats:
-        """Return the number of held messages."""
         return Stats(self.peer.held_count() if self.peer is not None else 0)
 
     def blocked_on(self) -> list[Blocked]:
@@ -81,7 +79,6 @@ class InsideOrdering(Ordering):
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of messages in no batch yet, or not durable."""
         return super().waiting_bytes + self.lanes.bytes
 
     def _send(self, batch: Batch, reply_to: Sequence[Id], topics: tuple[str, ...] = ()) -> int:
@@ -94,12 +91,10 @@ class InsideOrdering(Ordering):
         return number
 
     def ids_in(self, number: int, wire: bytes) -> list[Id]:
-        """Return the ids of the messages in an own batch."""
         batch = batches.unpack(origin.unpack(wire)[1])
         return [Id(self.me, batch.first + k) for k in range(len(batch.said))]
 
     def safe(self, number: int) -> None:
-        """Free the batches up to this one."""
         lane = self.lanes.by_name[self.me]
         while self.firsts and lane.oldest <= number:
             self.firsts.popleft()
@@ -140,7 +135,6 @@ class InternalTimers(Timers):
         self.hurried = True
 
     def dials(self, now: int) -> list[tuple[str, str]]:
-        """Return (sender id, address) of the super peer to dial now, once."""
         self.hurried = False
         node = self._inner
         if node.ordering is None or node.out or node.links or node.parted or now < self._next_ns:
@@ -156,13 +150,11 @@ class InternalTimers(Timers):
         return [called]
 
     def due(self, now: int) -> int:
-        """Return the latest time of the next `tick`."""
         settings = self._inner.settings
         wait = settings.heartbeat_ns // 2 if self._inner.links else FIRST_CALL_NS
         return now + min(wait, settings.failure_timeout_ns // 2)
 
     def tick(self, now: int) -> None:
-        """Run the timers."""
         self._forgive(now)
         node = self._inner
         self._keep_alive(now)
@@ -188,18 +180,14 @@ class InternalNode(Node):
             raise LocalError('role "internal" has no store; leave out store=')
         self.timers: InternalTimers = InternalTimers(self)
         self.supers: dict[str, str] = {}
-        """Sender id of a super peer -> address."""
         self.super_lane = ""
-        """Sender id of its super peer."""
         self.had = self._until = self._acknowledged = 0
         """Messages received from this super peer, and the number of those from before the join."""
         self._have = Places()
-        """Its messages of the external group."""
         self._address = self._times = 0
         self._said_up = self._returned = self._offset = 0
         """Batches sent to this super peer, batches that returned, and the number before these."""
         self._upward: dict[int, bytes] = {}
-        """Batch -> its frame, until it returns."""
         self._refused_by: set[str] = set()
         self._leaving = False
         self.up = Traffic()
@@ -217,7 +205,6 @@ class InternalNode(Node):
         )
 
     def restore(self, saved: Saved, now: int) -> None:
-        """Raise LocalError: internal peers have no store."""
         raise LocalError('role "internal" has no store')
 
     def evict(self, lane: str, why: str) -> None:
@@ -230,11 +217,9 @@ class InternalNode(Node):
         self.left = True
 
     def list_unacknowledged(self) -> list[str]:
-        """Return the super peer while it lacks messages or the leave."""
         return [] if self._leaving and not self.greeted else [self.super_lane]
 
     def safe(self) -> dict[str, int]:
-        """Return the newest own number that survives a crash of the super peer."""
         if self.ordering is None:
             return {}
         return {self.lane: self.ordering.lanes.by_name[self.lane].oldest - 1}
@@ -266,7 +251,6 @@ class InternalNode(Node):
         link.control.append(star.pack_hello(hello))
 
     def link_down(self, number: int, now: int) -> None:
-        """Handle the end of a connection."""
         link = self.links.pop(number, None)
         if link is None:
             return
@@ -411,7 +395,6 @@ class InternalNode(Node):
     # -- steps -------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """End a step: make a batch of the sent messages."""
         if self.ordering is None or self.out:
             return
         if self.ordering.unsent:
@@ -419,7 +402,6 @@ class InternalNode(Node):
         self._go_on()
 
     def acknowledge(self) -> None:
-        """Acknowledge to the super peer the messages since the last time."""
         link = self.greeted.get(self.super_lane)
         self.news = False
         if link is not None and self.had > self._acknowledged:
@@ -427,7 +409,6 @@ class InternalNode(Node):
             link.control.append(wire.pack_frame(star.HAD, varint(self.had)))
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
-        """Return the bytes to write on a connection now."""
         return self.outbound.collect(self.links[number], [], now)
 
 

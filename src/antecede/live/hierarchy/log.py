@@ -25,17 +25,14 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[Logged] = []
         self.first = 1
-        """Number of the oldest message."""
         self.passed = 0
         self.down = Places()
-        """Positions of the messages that may be sent down."""
         self.freed = Places()
         """Positions of freed messages."""
         self.bytes = 0
 
     @property
     def newest(self) -> int:
-        """Number of the newest message."""
         return self.first + len(self.entries) - 1
 
     def begin(self, given: Places) -> None:

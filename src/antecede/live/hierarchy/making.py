@@ -34,9 +34,8 @@ def settings_kind(order: str, role: str | None) -> type[Settings]:
 
 
 def check(settings: Settings, given: Mapping[str, Any]) -> None:
-    """Raise LocalError for arguments that a role does not support.
-
-    `given`: name -> value; None: not given.
+    """Raise LocalError for arguments that a role does not support. `given`: name -> value; None:
+    not given.
     """
     role = role_of(settings)
     refused = {

@@ -37,7 +37,6 @@ class MeshOrdering(Ordering):
 
     @property
     def mesh(self) -> MeshGroup:
-        """Protocol."""
         return cast(MeshGroup, self.group)
 
     def flush(self) -> None:
@@ -50,13 +49,11 @@ class MeshOrdering(Ordering):
         super().flush()
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
-        """Send a message. Raises LocalError at a super peer, which only forwards."""
         if self.mesh.role == SUPER:
             raise LocalError(FORWARDS_ONLY)
         return super().say(payload, reply_to, topics)
 
     def ids_in(self, number: int, wire: bytes) -> list[Id]:
-        """Return the ids of own messages in an own batch; forwarded ones are not own."""
         return super().ids_in(number, wire) if entries.read(wire).kind == entries.SAYS else []
 
     def _invite(self, lane: str) -> bytes:
@@ -71,7 +68,6 @@ class MeshOrdering(Ordering):
             self._keep_own(entry.seq, sealed)
 
     def free(self, connected: Iterable[str]) -> None:
-        """Free the batches that all external members and internal peers have."""
         lanes = {*self.others(), *self.guests, *connected} - self.gone
         upto, done, inside = self.lanes.stable(lanes), self.find_done(), self.inside
         for lane in self.mesh.supers:
@@ -112,7 +108,6 @@ class MeshNode(Node):
         table.update(wire.read_rows(body, link.names))
 
     def tick(self, now: int) -> None:
-        """Run the timers."""
         if self.ordering is not None and not self.out:
             self._forget_orphans(now)
         super().tick(now)

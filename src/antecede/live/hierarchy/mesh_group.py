@@ -80,14 +80,12 @@ class Given(NamedTuple):
     sender: str
     seq: int
     payload: bytes
-    """Batch."""
     reply_to: tuple[()] = ()
     missing: tuple[()] = ()
     topics: tuple[()] = ()
 
     @property
     def id(self) -> tuple[str, int]:
-        """Sender id and number."""
         return self.sender, self.seq
 
 
@@ -173,7 +171,6 @@ class MeshGroup:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Guarantee of the protocol."""
         found: Guarantee = self.protocol.guarantee
         return found
 
@@ -191,7 +188,6 @@ class MeshGroup:
 
     def send(self, batch: bytes, *, reply_to: Sequence[Any] = ()) -> Entry:
         """Return the entry of a batch: a note without messages, else an external peer's message.
-
         Raises LocalError at a super peer, which only forwards.
         """
         reader = Reader(batch)
@@ -244,10 +240,9 @@ class MeshGroup:
     def receive(
         self, entry: bytes, *, said_by: tuple[str, int], meet: Sequence[str] = ()
     ) -> list[Given]:
-        """Accept the next entry of another sender; return the deliveries.
-
-        Raises UnknownMemberError for a reference to a sender that has not started, another
-        RemoteError for an invalid entry, without effect.
+        """Accept the next entry of another sender; return the deliveries. Raises UnknownMemberError
+        for a reference to a sender that has not started, another RemoteError for an invalid entry,
+        without effect.
         """
         lane, number = said_by
         parts = entries.read(entry)
@@ -359,17 +354,14 @@ class MeshGroup:
     # -- held messages -----------------------------------------------------------------------------
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """Return the delivered numbers of each sender, as a group does."""
         return {n: ((1, count),) if count else () for n, count in self.progress.list_done()}
 
     def stats(self) -> Stats:
-        """Return the number of held messages."""
         return Stats(len(self.protocol.clock.held))
 
     def blocked_on(self) -> list[Blocked]:
-        """Return the held messages and their missing causes, by entries.
-
-        An unknown cause has a number behind the newest received.
+        """Return the held messages and their missing causes, by entries. An unknown cause has a
+        number behind the newest received.
         """
         return [
             Blocked(
@@ -455,7 +447,6 @@ class MeshGroup:
         )
 
     def restore(self, state: bytes, *, resume: bool = False) -> None:
-        """Restore the state of `snapshot`. Raises DecodeError."""
         fields = unpack_state(state, len(STATE))
         if where := misfit(fields, STATE):
             raise DecodeError(f"invalid state of the group: {where}")

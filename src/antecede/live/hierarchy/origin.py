@@ -33,7 +33,6 @@ class Origin(NamedTuple):
 
     @property
     def last(self) -> int:
-        """Number of its last message."""
         return self.first + self.messages - 1
 
 
@@ -126,11 +125,9 @@ class Places:
                 yield lane, own_base + missing.bit_length()
 
     def copy(self) -> Places:
-        """Return a copy of the set."""
         return Places(self.windows)
 
     def pack(self) -> bytes:
-        """Return the set as bytes."""
         rows = (
             block(lane.encode())
             + varint(base)

@@ -21,11 +21,9 @@ class Progress:
         """Positions of all delivered or forwarded messages."""
 
     def note(self, lane: str, number: int) -> None:
-        """Record an entry without message."""
         self.notes.setdefault(lane, set()).add(number)
 
     def wait(self, lane: str, message: int, number: int) -> None:
-        """Record a received message, which may be held."""
         self.waiting.setdefault(lane, {})[message] = number
 
     def had(self, lane: str, number: int) -> Place:

@@ -18,9 +18,8 @@ HIERARCHICAL: Final = "hierarchical"
 
 @dataclass(frozen=True)
 class HierarchySettings(Settings):
-    """Settings for order "hierarchical". Times are nanoseconds.
-
-    Raises LocalError also for an unknown role, for options, and for partition="majority".
+    """Settings for order "hierarchical". Times are nanoseconds. Raises LocalError also for an
+    unknown role, for options, and for partition="majority".
     """
 
     order: str = HIERARCHICAL
@@ -54,7 +53,6 @@ class HierarchySettings(Settings):
         super().__post_init__()
 
     def group(self, lane: str, invitation: bytes = b"") -> Group:
-        """Return the external group with the interface of a group."""
         role = SUPER if self.role == SUPER else EXTERNAL
         made: Any = MeshGroup(lane, role, invitation)
         return cast(Group, made)

@@ -44,11 +44,9 @@ class InternalHello(NamedTuple):
     address: int
     """Number from that super peer."""
     had: int
-    """Messages received from that super peer."""
     times: int
     """Number of its HELLOs, this one included."""
     places: Places
-    """Its positions in the external group."""
 
 
 class InternalJoinReply(NamedTuple):
@@ -70,7 +68,6 @@ class InternalJoinReply(NamedTuple):
     until: int
     """Messages up to here are from before that frontier, in order."""
     places: Places
-    """Positions that it has: all up to `start`, and more if it moved."""
 
 
 def pack_hello(hello: InternalHello) -> bytes:

@@ -32,18 +32,15 @@ class SuperNode(MeshNode):
         self._now = 0
 
     def leave(self) -> None:
-        """Close the connections of internal peers, and leave the external group."""
         for known in self.hub.inside.values():
             if known.link is not None:
                 self.end(known.link, "super peer leaves")
         super().leave()
 
     def others(self) -> list[str]:
-        """Return the sender ids of the other external members and the internal peers."""
         return [*super().others(), *self.hub.inside]
 
     def evict(self, lane: str, why: str) -> None:
-        """Evict an external member or an internal peer."""
         if lane in self.hub.inside:
             self.hub.evict(lane, why)
         else:
@@ -60,7 +57,6 @@ class SuperNode(MeshNode):
             self._callers[number] = b""
 
     def link_down(self, number: int, now: int) -> None:
-        """Handle the end of a connection."""
         self._callers.pop(number, None)
         link = self.links.get(number)
         if link is not None:
@@ -68,7 +64,6 @@ class SuperNode(MeshNode):
         super().link_down(number, now)
 
     def receive(self, number: int, data: bytes, now: int) -> None:
-        """Handle received bytes."""
         self._now = now
         if number in self._callers:
             data = self._callers[number] = self._callers[number] + data
@@ -126,14 +121,12 @@ class SuperNode(MeshNode):
         return True
 
     def turn(self) -> None:
-        """End a step."""
         super().turn()
         if self._enter():
             self.hub.turn(self._now)
             self.mesh_ordering.drain()
 
     def tick(self, now: int) -> None:
-        """Run the timers."""
         self._now = now
         super().tick(now)
         if self._enter():
@@ -141,13 +134,11 @@ class SuperNode(MeshNode):
             self.turn()
 
     def writable(self) -> list[int]:
-        """Return the connections with bytes to write, or to close."""
         found = super().writable()
         waiting = self.hub.writable()
         return [*found, *(waiting - set(found))] if waiting else found
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
-        """Return the bytes to write on a connection now."""
         if number in self._callers and not self.links[number].closing:
             return []
         link = self.links[number]
