@@ -3,7 +3,7 @@
 Tills record sales, send them to the others, and record received ones. Each has a SQLite file beside
 the peer's store. Two rules give exactly-once:
 
-- *Receiving.* A transaction records a message under its `id`; the acknowledgement follows
+- *Receiver.* A transaction records a message under its `id`; the acknowledgement follows
   (`acknowledge="explicit"`). After a crash in between the message is repeated, and its id is known.
 - *Sending.* The transaction that records a sale also writes it to an outbox. The program sends the
   outbox and then deletes it. After a crash in between it sends another message for the same sale,

@@ -28,9 +28,9 @@ ORDERS = 3
 
 async def say(peer: Peer, stamp: ContextPropagator, text: str) -> Headers:
     """Send a message to the group; return the headers of its row."""
-    with stamp.resuming(peer.causal_context()):
+    with stamp.resume(peer.causal_context()):
         sent = await peer.send(text.encode())
-        return stamp.outgoing(id=sent.encode())
+        return stamp.make_headers(id=sent.encode())
 
 
 async def shop(peer: Peer, produce: Produce) -> None:
@@ -52,8 +52,8 @@ async def till(peer: Peer, produce: Produce) -> None:
     stamp = ContextPropagator("till")
     async for message in said(peer, "order"):
         number = message.payload.decode().split()[1]
-        with stamp.resuming(message.causal_context):  # depends on this order only
-            produce("payments", f"invoice {number}", stamp.outgoing())
+        with stamp.resume(message.causal_context):  # depends on this order only
+            produce("payments", f"invoice {number}", stamp.make_headers())
         produce("payments", f"paid {number}", await say(peer, stamp, f"paid {number}"))
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError
 from antecede.live import heads, wire
 from antecede.live.heads import GROUP_TOPIC, SkipRange
@@ -76,7 +76,7 @@ class TopicFilter:
 
     def handle_subscription(self, link: Link, body: bytes) -> None:
         """Take the subscription of the other end. Raises DecodeError."""
-        reader = Reader(body)
+        reader = ByteReader(body)
         topics = heads.read_topics(reader, MAX_SUBSCRIBED)
         reader.finish()
         link.reader.topics = frozenset((*topics, GROUP_TOPIC))
@@ -171,7 +171,7 @@ class TopicFilter:
             self._node.relay(link, rows)
             link.reader.runs_do |= rows.keys()
             return
-        reader = Reader(body)
+        reader = ByteReader(body)
         name = wire.lookup_sender_id(reader.varint(), link.names)
         link.reader.lacks[name] = reader.varint(), reader.varint()
         self._over.setdefault(name, {})[link.lane] = bool(reader.varint())
@@ -182,7 +182,7 @@ class TopicFilter:
         node = self._node
         if not link.member:
             raise DecodeError("skip marker before HELLO of both ends")
-        reader = Reader(body)
+        reader = ByteReader(body)
         name, seal = wire.lookup_sender_id(reader.varint(), link.names), reader.block()
         raw = reader.rest()
         run = heads.read_run(raw)

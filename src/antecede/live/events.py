@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count, repeat
 from typing import NamedTuple
 
-from antecede.core.propagation import Past
+from antecede.core.propagation import CausalContext
 from antecede.errors import LocalError
 from antecede.live import stamps
 
@@ -120,7 +120,7 @@ class Message(NamedTuple):
         return Id(self.sender_id, self.number)
 
     @property
-    def causal_context(self) -> Past:
+    def causal_context(self) -> CausalContext:
         """Causal past of the message, for `antecede.core.propagation`."""
         return stamps.past_of((self.sender_id, self.number), self.reply_to)
 

@@ -1,6 +1,6 @@
 """Flow control: bytes that the application has not taken, and own bytes that others lack.
 
-*Receiving.* A `Backlog` has the delivered messages that were not consumed. Beyond its limit a
+*Receiver.* A `Backlog` has the delivered messages that were not consumed. Beyond its limit a
 member does not acknowledge the batches, so their senders wait. It accepts one message at least.
 
 *Sending.* A sender keeps its batches until all members have acknowledged them. It waits while they

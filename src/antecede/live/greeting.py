@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 from antecede.live import differing, wire
@@ -238,7 +238,7 @@ class Handshake:
         ordering.lanes.begin(welcome.frontier)
         if settings.timed:  # other members learn it from control information
             met = set(ordering.group.members)
-            ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in met})
+            ordering.group.start_from({n: k for n, k in welcome.frontier.items() if n in met})
         ordering.lanes.by_name[node.lane] = SenderLog()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
@@ -280,7 +280,7 @@ def _pack_history(messages: Iterable[Message]) -> bytes:
 
 
 def _unpack_history(data: bytes) -> list[SentBatch]:
-    reader = Reader(data)
+    reader = ByteReader(data)
     found = []
     for _ in range(reader.varint()):
         lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
@@ -294,7 +294,7 @@ def _pack_ids(ids: Sequence[Id]) -> bytes:
     return varint(len(ids)) + b"".join(block(str(one).encode()) for one in ids)
 
 
-def _read_ids(reader: Reader) -> tuple[Id, ...]:
+def _read_ids(reader: ByteReader) -> tuple[Id, ...]:
     return tuple([_id(wire.text(reader)) for _ in range(reader.varint())])
 
 

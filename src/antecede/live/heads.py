@@ -18,8 +18,8 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from antecede.core.clocks import LONGEST_NS
-from antecede.core.clocks.encoding import Reader, block, varint
-from antecede.core.protocols.topics import MAX_TOPIC_BYTES, checked_topics
+from antecede.core.clocks.encoding import ByteReader, block, varint
+from antecede.core.protocols.topics import MAX_TOPIC_BYTES, normalize_topics
 from antecede.errors import DecodeError, LocalError
 from antecede.formatting import shown
 
@@ -64,7 +64,7 @@ def read_head(wire: bytes) -> Head:
     """Return the header of a batch. Raises DecodeError."""
     if wire[:1] != BATCH:
         raise DecodeError("batch without a header")
-    reader = Reader(wire, 1)
+    reader = ByteReader(wire, 1)
     units = reader.varint()
     if units > _MOST_US + 1:
         raise DecodeError(f"clock error of {units} us; the limit is a day")
@@ -89,7 +89,7 @@ def read_run(wire: bytes) -> SkipRange:
     """Return a skip marker. Raises DecodeError."""
     if not is_run(wire):
         raise DecodeError("not a skip marker")
-    reader = Reader(wire, 1)
+    reader = ByteReader(wire, 1)
     first, last = reader.varint(), reader.varint()
     topics = read_topics(reader)
     reader.finish()
@@ -105,7 +105,7 @@ def pack_topics(topics: Collection[str]) -> bytes:
     return varint(len(topics)) + b"".join(block(one.encode()) for one in sorted(topics))
 
 
-def read_topics(reader: Reader, at_most: int = MAX_TOPICS) -> tuple[str, ...]:
+def read_topics(reader: ByteReader, at_most: int = MAX_TOPICS) -> tuple[str, ...]:
     """Read topics. Raises DecodeError."""
     count = reader.varint()
     if count > at_most:
@@ -132,7 +132,7 @@ def own_topics(topics: Collection[str]) -> tuple[str, ...]:
     """Return the topics of a program, sorted. Raises LocalError for invalid ones."""
     if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
         raise LocalError(f"topics={shown(topics)} is invalid; expected a list of names")
-    found = checked_topics(topics)
+    found = normalize_topics(topics)
     for name in found:
         if name == GROUP_TOPIC or not is_topic(name):
             raise LocalError(

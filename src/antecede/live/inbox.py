@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Final, NamedTuple
 
-from antecede.core.propagation import Past
+from antecede.core.propagation import CausalContext
 from antecede.live.events import Delivery, Message, MessagesAbandoned, SentBatch, View
 from antecede.live.ordering import Ordering
 from antecede.live.stamps import Handed
@@ -100,7 +100,7 @@ class Inbox:
         if count and ordering is not None:
             self._handed.note(said.sender_id, said.first + count - 1, ordering.said)
 
-    def past(self, ordering: Ordering) -> Past:
+    def past(self, ordering: Ordering) -> CausalContext:
         """Return the causal context of the application."""
         said = self.current
         if said is not None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from antecede.core.clocks import seconds_text
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.protocols.serialization import BYTES, NUMBER, misfit, pack_state, unpack_state
 from antecede.errors import (
     ConflictError,
@@ -396,7 +396,7 @@ class Node:
         elif kind == wire.PING:
             self._ping(link, body)
         elif kind == wire.PONG:
-            self._pong(link, Reader(body), now)
+            self._pong(link, ByteReader(body), now)
         elif kind == wire.SENDER_IDS:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif kind == audience.TOPICS and self.topic_filter is not None:
@@ -411,7 +411,7 @@ class Node:
     def _news(self, link: Link, kind: int, body: bytes) -> None:
         ordering = self.active
         if kind == wire.SIGNER:
-            self._owner(link, Reader(body))
+            self._owner(link, ByteReader(body))
         elif kind == wire.ACK:
             rows = wire.read_rows(body, link.names)
             ordering.lanes.acknowledge(link.lane, rows)
@@ -420,7 +420,7 @@ class Node:
         elif kind == wire.NAK:
             self.relay(link, wire.read_rows(body, link.names))
         elif kind == wire.BUDGET:
-            self.flow.budgets[link.lane] = Reader(body).varint()
+            self.flow.budgets[link.lane] = ByteReader(body).varint()
             self.flow.update()
         elif kind == wire.TRUNCATED:
             link.given_up.update(wire.read_rows(body, link.names))
@@ -429,7 +429,7 @@ class Node:
         else:
             raise DecodeError(f"unknown frame kind {kind}")
 
-    def _owner(self, link: Link, reader: Reader) -> None:
+    def _owner(self, link: Link, reader: ByteReader) -> None:
         """Learn the proof of a sender id. A second key is not the fault of the relaying member."""
         self.learn(link, wire.lane(reader), reader.rest())
 
@@ -465,7 +465,7 @@ class Node:
             return
         if self.ordering is None or not link.member:
             raise DecodeError("batch before HELLO of both ends")
-        reader = Reader(body)
+        reader = ByteReader(body)
         name, number = wire.lookup_sender_id(reader.varint(), link.names), reader.varint()
         seal, data = reader.block(), reader.rest()
         if name != link.lane:
@@ -568,7 +568,7 @@ class Node:
             ordering.end_lane(name, str(error))
 
     def _ping(self, link: Link, body: bytes) -> None:
-        reader = Reader(body)
+        reader = ByteReader(body)
         clock = reader.varint()
         link.unheard = frozenset(wire.read_places(reader, link.names))
         shown = (
@@ -578,7 +578,7 @@ class Node:
         )
         link.control.append(wire.pack_frame(wire.PONG, varint(clock), *shown))
 
-    def _pong(self, link: Link, reader: Reader, now: int) -> None:
+    def _pong(self, link: Link, reader: ByteReader, now: int) -> None:
         link.round_trip_ns = max(0, now - reader.varint())
         if self.clock_monitor is not None and link.member:
             clock_ns = reader.varint() + link.round_trip_ns // 2

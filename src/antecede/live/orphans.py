@@ -26,7 +26,7 @@ def find_hopeless(group: Group, gone: Container[str], newest: Callable[[str], in
     `newest`: newest batch here by sender.
     """
     dead: dict[Id, set[str]] = {}
-    waiting = {Id(*one.message.id): one.waits_for for one in group.blocked_on()}
+    waiting = {Id(*one.message.id): one.waits_for for one in group.list_held()}
 
     def find_lacking(waits_for: Iterable[tuple[str, int]]) -> set[str]:
         found = {lane for lane, number in waits_for if lane in gone and number > newest(lane)}
@@ -51,7 +51,7 @@ def find_ended(
     """Return the ends of departed senders' logs whose later batches held replies need."""
     lanes = {
         lane
-        for one in group.blocked_on()
+        for one in group.list_held()
         for lane, number in one.waits_for
         if lane in gone and lane not in cuts and number > newest.get(lane, 0)
     }
@@ -64,11 +64,11 @@ def release_lost(group: Group, cuts: Mapping[str, int]) -> list[group_message.Me
     while group.stats().held:
         lost = {
             (lane, number)
-            for one in group.blocked_on()
+            for one in group.list_held()
             for lane, number in one.waits_for
             if number > cuts.get(lane, number)
         }
-        more = group.release(sorted(lost)) if lost else []
+        more = group.declare_lost(sorted(lost)) if lost else []
         if not more:
             break
         found += more

@@ -36,7 +36,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from antecede.core.propagation import Past
+from antecede.core.propagation import CausalContext
 from antecede.core.protocols import Relation
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import counted, shown
@@ -822,12 +822,12 @@ class Peer:
     def _finish(self, said: SentBatch | None) -> None:
         self._inbox.finish(said, self.node.ordering)
 
-    def causal_context(self) -> Past:
+    def causal_context(self) -> CausalContext:
         """Return the causal context of this program for `antecede.core.propagation`.
 
         It consists of the newest messages that the program took and sent in this run. All their
         causes are before them in the group's order. Use it for later sends in other transports:
-        `with propagation.resuming(peer.causal_context())`. Raises LocalError in orders that do not
+        `with propagation.resume(peer.causal_context())`. Raises LocalError in orders that do not
         keep happened-before: use `Message.causal_context` there.
         """
         ordering = self.node.active

@@ -106,7 +106,7 @@ class Settings:
                 raise LocalError(f"{name}={shown(value)} is too large; the limit is {most:,}")
         self._check_named()
         group = self._try_group()
-        if group.has_notes and not group.guarantee.needs_time:
+        if group.has_control_messages and not group.guarantee.needs_time:
             own = "; see examples/lossy_sockets.py for UDP" if self.order == "matrix" else ""
             raise LocalError(
                 f"order {self.order!r} is not supported by live groups: it sends control "
@@ -151,7 +151,7 @@ class Settings:
                 "subscriptions= names members, and members of a live group are incarnations; give "
                 "each peer its own topics=, or call `subscribe`"
             )
-        if self.bounds is not None and self.bounds.named():
+        if self.bounds is not None and self.bounds.list_members():
             raise LocalError(
                 "bounds= names members, and members of a live group are incarnations; give "
                 "accuracy_s, least_s and most_s that hold for all of them"
@@ -173,7 +173,7 @@ class Settings:
                     f"clock_error_s= has no effect: order {self.order!r} uses no clock"
                 )
             return
-        if group.has_notes and self.options.get("delivery", "null") != "bound":
+        if group.has_control_messages and self.options.get("delivery", "null") != "bound":
             raise LocalError(
                 'live groups need options={"delivery": "bound"}: with null messages every member '
                 "waits for every other, so an absent one would stop the group"

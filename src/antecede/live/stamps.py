@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from antecede.core.propagation import MAX_ID, Past
+from antecede.core.propagation import MAX_ID, CausalContext
 from antecede.errors import LimitError
 
 _NOT_IN_A_STAMP = re.compile(r"[^!#-+\--:<-\[\]-~]|%")
@@ -30,9 +30,9 @@ def encode_id(lane: str, number: int) -> str:
     return found
 
 
-def past_of(message: tuple[str, int], answers: Iterable[tuple[str, int]] = ()) -> Past:
+def past_of(message: tuple[str, int], answers: Iterable[tuple[str, int]] = ()) -> CausalContext:
     """Return the causal context of a handler of one message; ids are (sender id, number)."""
-    return Past((encode_id(*message),), tuple(encode_id(*one) for one in answers))
+    return CausalContext((encode_id(*message),), tuple(encode_id(*one) for one in answers))
 
 
 class Handed:
@@ -50,8 +50,8 @@ class Handed:
         """Record that this message, and those before it in its sender log, were taken."""
         self._newest[lane] = number, sent
 
-    def past(self, me: str, sent: int) -> Past:
+    def past(self, me: str, sent: int) -> CausalContext:
         """Return the causal context after `sent` own messages with sender id `me`."""
         last = [encode_id(me, sent)] if sent else []
         since = [encode_id(lane, n) for lane, (n, then) in self._newest.items() if then >= sent]
-        return Past((*last, *since))
+        return CausalContext((*last, *since))

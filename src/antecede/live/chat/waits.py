@@ -20,7 +20,7 @@ def list_held(node: Node) -> dict[Id, tuple[Id, str]]:
     found: dict[Id, tuple[Id, str]] = {}
     for lane, number in ordering.list_stalled().items():
         found[Id(lane, number)] = Id(lane, number), STRANGER
-    blocked = ordering.group.blocked_on()[:MOST] if ordering.group.stats().held else []
+    blocked = ordering.group.list_held()[:MOST] if ordering.group.stats().held else []
     held = {Id(*one.message.id) for one in blocked}
     for one in blocked:
         if one.waits_for:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block
+from antecede.core.clocks.encoding import ByteReader, block
 from antecede.core.protocols.hierarchical import Acknowledgement, Upward, messages
 from antecede.errors import DecodeError, MismatchError
 from antecede.live import differing, laggards, wire
@@ -196,7 +196,7 @@ class Hub:
         self.inside[hello.lane] = known
         protocol = node.mesh_ordering.mesh.protocol
         protocol.join(known.address)
-        _, number, heads = protocol.frontier()
+        _, number, heads = protocol.join_state()
         link.control.append(
             star.pack_join_reply(
                 star.InternalJoinReply(
@@ -250,7 +250,7 @@ class Hub:
         if kind == star.UP:
             self._came_up(known, body)
         elif kind == star.HAD:
-            known.had = max(known.had, min(Reader(body).varint(), known.cursor))
+            known.had = max(known.had, min(ByteReader(body).varint(), known.cursor))
         elif kind == star.LEAVE:
             self._detach(known)
             self._node.end(link, "left")
@@ -258,7 +258,7 @@ class Hub:
             raise DecodeError(f"unknown frame kind {kind} from an internal peer")
 
     def _came_up(self, known: Inside, body: bytes) -> None:
-        reader = Reader(body)
+        reader = ByteReader(body)
         control = reader.block()
         message = messages.decode(control, reader.rest(), (Upward, Acknowledgement))
         if message.sender != known.address:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.protocols import Addressing, Deliver, Discard, Guarantee, MessageId, Transmit
 from antecede.core.protocols.hierarchical import (
     Downward,
@@ -142,7 +142,7 @@ class MeshGroup:
     """Group interface of the protocol. `role`: SUPER or EXTERNAL. `invitation`: from `invite`."""
 
     addressing = Addressing.ALL
-    has_notes = False
+    has_control_messages = False
     order = "hierarchical"
 
     def __init__(self, lane: str, role: str, invitation: bytes = b"") -> None:
@@ -190,7 +190,7 @@ class MeshGroup:
         """Return the entry of a batch: a note without messages, else an external peer's message.
         Raises LocalError at a super peer, which only forwards.
         """
-        reader = Reader(batch)
+        reader = ByteReader(batch)
         reader.varint()
         if not reader.varint():
             return self._entry(SUPER_NOTE if self.role == SUPER else NOTE, batch)
@@ -224,7 +224,7 @@ class MeshGroup:
         """Announce, as a super peer, an internal peer that moved here."""
         self.outgoing.append(self._entry(MOVED, varint(times) + lane.encode()))
 
-    def said(self, entry: bytes) -> Given:
+    def decode_own(self, entry: bytes) -> Given:
         """Return the argument of `send` for an own entry, for a replay."""
         kind, _, _, reader = entries.read(entry)
         if kind == SAYS:
@@ -232,7 +232,7 @@ class MeshGroup:
             return Given(self.me, 0, origin.unpack(reader.rest())[1])
         return Given(self.me, 0, reader.rest())
 
-    def speak_as(self, entry: bytes) -> None:
+    def resume_incarnation(self, entry: bytes) -> None:
         """Do nothing: entries have no incarnation."""
 
     # -- receiving ---------------------------------------------------------------------------------
@@ -272,7 +272,9 @@ class MeshGroup:
         elif (kind in BY_SUPER) != (self.names.address(lane) in self.protocol.clock.vectors):
             raise DecodeError(f"{lane} sent an entry of another role")
 
-    def _decode(self, lane: str, kind: int, table: list[str], reader: Reader) -> External | Flush:
+    def _decode(
+        self, lane: str, kind: int, table: list[str], reader: ByteReader
+    ) -> External | Flush:
         control = reader.block()
         message = messages.decode(control, reader.rest(), (External, Flush))
         if isinstance(message, External) and message.payload:
@@ -359,7 +361,7 @@ class MeshGroup:
     def stats(self) -> Stats:
         return Stats(len(self.protocol.clock.held))
 
-    def blocked_on(self) -> list[Blocked]:
+    def list_held(self) -> list[Blocked]:
         """Return the held messages and their missing causes, by entries. An unknown cause has a
         number behind the newest received.
         """
@@ -368,7 +370,7 @@ class MeshGroup:
                 Given(*self._entry_of(MessageId(one.message.sender, one.message.seq)), b""),
                 tuple(sorted({self._entry_of(missing) for missing in one.missing})),
             )
-            for one in self.protocol.clock.blocked_on()
+            for one in self.protocol.clock.list_held()
         ]
 
     def _entry_of(self, message: MessageId) -> tuple[str, int]:
@@ -382,7 +384,7 @@ class MeshGroup:
         if lane in self.names:
             raise LocalError(f"{lane} is or was in the group")
         protocol, progress, done = self.protocol, self.progress, dict(self.progress.list_done())
-        outside = protocol.outer_frontier() if self.role == SUPER else protocol.frontier()
+        outside = protocol.outer_frontier() if self.role == SUPER else protocol.join_state()
         notes = {
             name: sorted(number for number in numbers if number <= done[name])
             for name, numbers in progress.notes.items()
@@ -409,7 +411,7 @@ class MeshGroup:
         self._become(tables, done, notes, given, origins)
         protocol = self._make_protocol(self.names.address(self.me))
         try:
-            protocol.adopt(outside)
+            protocol.install_join_state(outside)
         except (LocalError, ValueError, KeyError) as error:
             raise DecodeError(f"invalid invitation: {error}") from error
         return protocol

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint, windows
+from antecede.core.clocks.encoding import ByteReader, block, varint, windows
 from antecede.errors import DecodeError, MismatchError
 from antecede.live import wire
 from antecede.live.hierarchy.origin import Place, Places
@@ -83,7 +83,7 @@ def pack_hello(hello: InternalHello) -> bytes:
 
 def unpack_hello(body: bytes) -> InternalHello:
     """Return the HELLO of an internal peer. Raises DecodeError, MismatchError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     version = reader.varint()
     if version != VERSION:
         raise MismatchError(
@@ -116,7 +116,7 @@ def pack_join_reply(welcome: InternalJoinReply) -> bytes:
 
 def unpack_join_reply(body: bytes) -> InternalJoinReply:
     """Return a join reply. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     group, lane = reader.block(), wire.lane(reader)
     address, resumed, taken = reader.varint(), bool(reader.varint()), reader.varint()
     number, start, until = reader.varint(), reader.varint(), reader.varint()
@@ -138,7 +138,7 @@ def pack_down(place: int, number: int, notes: int, control: bytes, payload: byte
 
 def unpack_down(body: bytes, names: list[str]) -> tuple[Place, bytes, bytes]:
     """Return position, control information, payload. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     head = reader.varint()
     notes = reader.varint() if head & 1 else 0
     number = reader.varint()
@@ -161,7 +161,7 @@ def pack_supers(supers: Iterable[tuple[str, str]]) -> bytes:
 
 def unpack_supers(body: bytes) -> dict[str, str]:
     """Return the super peers of a frame. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     count = reader.varint()
     if count > MAX_SUPERS:
         raise DecodeError(f"{count} super peers; the limit is {MAX_SUPERS}")
