@@ -18,7 +18,7 @@ from antecede.live.events import Event, Id, Message, SentBatch
 from antecede.live.heads import is_run, read_run
 from antecede.live.lanes import SignedBatch
 from antecede.live.node import Node, Saved
-from antecede.live.ordering import Row
+from antecede.live.ordering import StoredInput
 from antecede.live.settings import Settings
 from antecede.live.status import Status, status_of
 from tests.live.simulated_time import Agenda, Cuts
@@ -38,11 +38,11 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.snapshot = b""
-        self.rows: list[Row] = []
+        self.rows: list[StoredInput] = []
         self.batches: dict[tuple[str, int], SignedBatch] = {}
         self.done = 0
 
-    def write(self, rows: Iterable[Row], snapshot: bytes | None, done: int) -> None:
+    def write(self, rows: Iterable[StoredInput], snapshot: bytes | None, done: int) -> None:
         """Keep what one turn brought."""
         self.done = done
         for row in rows:

@@ -31,7 +31,7 @@ RELATION = {
 REST_S = 14
 LEAST_REST_S = REST_S if os.environ.get("ANTECEDE_NIGHTLY") else 3
 """A run that is clean after this rest ends: repeats that come later are for `make nightly`."""
-Row = tuple[str, Id, tuple[Id, ...], int]
+StoredInput = tuple[str, Id, tuple[Id, ...], int]
 """Kind, message, what it answers, and the how manieth delivery it is."""
 
 
@@ -80,7 +80,7 @@ class Run:
         self.names = [chr(ord("a") + k) for k in range(plan.members)]
         for name in self.names:
             self.network.add(name, settings, durable=plan.durable)
-        self.rows: dict[str, list[Row]] = {}
+        self.rows: dict[str, list[StoredInput]] = {}
         """Lane -> (kind, id, answers, count) in the order in which its member saw them."""
         self.seen: dict[str, int] = {}
         """Host -> how many of its events are written down."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from antecede.live.events import Id
 from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.mesh import MeshNode
+from antecede.live.hierarchy.mesh import ExternalNode
 from antecede.live.hierarchy.settings import HierarchySettings
 from antecede.live.hierarchy.star import ANEW
 from antecede.live.hierarchy.super_peer import SuperNode
@@ -22,7 +22,7 @@ from tests.live import simulated
 from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
 from tests.live.simulated import REST_S, Judgement, Run
 
-KINDS = {"internal": InternalNode, "super": SuperNode, "external": MeshNode}
+KINDS = {"internal": InternalNode, "super": SuperNode, "external": ExternalNode}
 
 
 class Plan(NamedTuple):
@@ -228,7 +228,7 @@ class HierarchyRun(Run):
                 stuck.append(f"{name} waits for {[one.lane for one in strays]}")
 
 
-def said_by(rows: dict[str, list[simulated.Row]]) -> set[Id]:
+def said_by(rows: dict[str, list[simulated.StoredInput]]) -> set[Id]:
     """Return what was said in all."""
     return {row[1] for lane in rows.values() for row in lane if row[0] == "send"}
 

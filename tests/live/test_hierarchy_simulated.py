@@ -11,7 +11,7 @@ import pytest
 
 from antecede.live.events import Message
 from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.mesh import MeshNode
+from antecede.live.hierarchy.mesh import ExternalNode
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.settings import NS
 from antecede.tables.trace.schema import DELIVER
@@ -187,7 +187,7 @@ def test_what_went_out_by_two_super_peers_comes_once() -> None:
     for name in (*run.of("internal"), "e1"):
         assert payloads(run, name) == ([] if name == first else [b"twice", b"once"])
     meshes = [network.hosts[name].node for name in ("s2", "e1")]
-    assert all(isinstance(one, MeshNode) for one in meshes)
+    assert all(isinstance(one, ExternalNode) for one in meshes)
     seconds = [one.mesh_ordering.mesh.copies.seconds for one in meshes]  # type: ignore[union-attr]
     assert seconds == [1, 1]
 

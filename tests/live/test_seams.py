@@ -17,7 +17,7 @@ from antecede.live.charges import EVICTED, WHILE_NS, EvictionVotes
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.store import Store
+from antecede.live.store import PeerStore
 from tests.live.loops import joined
 from tests.live.memory_network import MS, MemoryNetwork
 
@@ -130,14 +130,14 @@ async def _read(peer: Peer) -> None:
 async def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, slow = Store.write, list[bool]()
+    write, slow = PeerStore.write, list[bool]()
 
-    def written(store: Store, *given: Any) -> None:
+    def written(store: PeerStore, *given: Any) -> None:
         if slow and store.path.name == "b":
             time.sleep(0.5)
         write(store, *given)
 
-    monkeypatch.setattr(Store, "write", written)
+    monkeypatch.setattr(PeerStore, "write", written)
     given: Any = {"group_name": "x", "insecure": True, "listen": "127.0.0.1:0"}
     async with joined(
         Peer("a", store=tmp_path / "a", **given), Peer("b", store=tmp_path / "b", **given)

@@ -17,11 +17,11 @@ from antecede.errors import AntecedeError
 from antecede.live.lanes import SenderLogs
 from antecede.live.links import Link
 from antecede.live.node import Node
-from antecede.live.ordering import Row as StoredRow
+from antecede.live.ordering import StoredInput as StoredRow
 from antecede.live.settings import NS, Settings
 from antecede.tables.trace.schema import DELIVER
 from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
-from tests.live.simulated import Judgement, Plan, Row, Run
+from tests.live.simulated import Judgement, Plan, Run, StoredInput
 
 ORDERS = ("causal", "causal", "reply", "fifo", "bss", "none")
 SOAK_S = float(os.environ.get("ANTECEDE_SOAK_S", "3600"))
@@ -63,7 +63,7 @@ def test_a_run_follows_from_its_seed() -> None:
     assert one.rows != Run(plan_of(9)).rows
 
 
-def _same_sender(one: Row, other: Row) -> bool:
+def _same_sender(one: StoredInput, other: StoredInput) -> bool:
     return one[0] == other[0] == DELIVER and one[1].sender_id == other[1].sender_id
 
 

@@ -305,8 +305,8 @@ def test_the_command_says_when_nobody_is_there(
 async def test_the_command_says_when_somebody_else_is_there(
     answer: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def handle(_: http_server.Request) -> http_server.Answer:
-        return http_server.Answer(answer)
+    async def handle(_: http_server.Request) -> http_server.HttpResponse:
+        return http_server.HttpResponse(answer)
 
     server = http_server.HttpServer(handle)
     port = await server.open("127.0.0.1", 0)

@@ -18,9 +18,9 @@ import pytest
 
 from antecede.errors import StoreError
 from antecede.live.lanes import SignedBatch
-from antecede.live.ordering import Row
+from antecede.live.ordering import StoredInput
 from antecede.live.peer import Peer
-from antecede.live.store import Store
+from antecede.live.store import PeerStore
 
 LANE = "a~00000000"
 KILLS = 10
@@ -31,14 +31,14 @@ def batch(number: int) -> SignedBatch:
     return SignedBatch(b"seal %d" % number, b"%d " % number * 40)
 
 
-def opened(path: Path) -> Store:
-    return Store(path, "a", GROUP)
+def opened(path: Path) -> PeerStore:
+    return PeerStore(path, "a", GROUP)
 
 
-def filled(path: Path, count: int) -> Store:
+def filled(path: Path, count: int) -> PeerStore:
     store = opened(path)
     store.write([], 0, snapshot=b"snapshot " * 100)
-    store.write([Row(LANE, k, batch(k)) for k in range(1, count + 1)], 0)
+    store.write([StoredInput(LANE, k, batch(k)) for k in range(1, count + 1)], 0)
     return store
 
 
@@ -52,13 +52,15 @@ def test_what_was_written_is_there_again(path: Path) -> None:
     assert store.load() is None
     store.close()
     store = filled(path, 5)
-    store.write([Row("b~00000000", 1, batch(9))], 7)
+    store.write([StoredInput("b~00000000", 1, batch(9))], 7)
     store.close()
     store = opened(path)
     saved = store.load()
     assert saved is not None
     assert (saved.snapshot, saved.done) == (b"snapshot " * 100, 7)
-    wanted = [Row(LANE, k, batch(k)) for k in range(1, 6)] + [Row("b~00000000", 1, batch(9))]
+    wanted = [StoredInput(LANE, k, batch(k)) for k in range(1, 6)] + [
+        StoredInput("b~00000000", 1, batch(9))
+    ]
     assert list(saved.rows) == wanted
     assert saved.batch_of(LANE, 3) == batch(3)
     assert store.behind(LANE, 2, 2) == [(3, batch(3)), (4, batch(4))]
@@ -69,7 +71,7 @@ def test_what_was_written_is_there_again(path: Path) -> None:
 
 def test_a_snapshot_frees_what_all_have(path: Path) -> None:
     store = filled(path, 5)
-    store.write([Row(LANE, 6, batch(6))], 3, snapshot=b"newer", oldest={LANE: 4})
+    store.write([StoredInput(LANE, 6, batch(6))], 3, snapshot=b"newer", oldest={LANE: 4})
     saved = store.load()
     assert saved is not None
     assert (saved.snapshot, list(saved.rows)) == (b"newer", [])
@@ -98,8 +100,8 @@ def test_whose_the_lanes_are_stays_through_snapshots(path: Path) -> None:
 def test_a_turn_is_written_whole_or_not_at_all(path: Path) -> None:
     store = filled(path, 5)
     with pytest.raises(StoreError, match="written"):
-        store.write([Row(LANE, 6, batch(6)), Row(LANE, 5, batch(5))], 9)
-    store.write([Row(LANE, 6, batch(6))], 1)
+        store.write([StoredInput(LANE, 6, batch(6)), StoredInput(LANE, 5, batch(5))], 9)
+    store.write([StoredInput(LANE, 6, batch(6))], 1)
     saved = store.load()
     assert saved is not None
     assert ([row.number for row in saved.rows], saved.done) == ([1, 2, 3, 4, 5, 6], 1)
@@ -123,7 +125,7 @@ def test_a_second_process_is_refused_and_harms_nothing(path: Path) -> None:
     out = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
     assert out.stdout.startswith("StoreError"), out
     assert "another process has it open" in out.stdout
-    store.write([Row(LANE, 4, batch(4))], 0)
+    store.write([StoredInput(LANE, 4, batch(4))], 0)
     store.close()
 
 
@@ -164,7 +166,9 @@ def test_what_was_said_to_be_written_survives_kills(path: Path) -> None:
         saved = store.load()
         assert saved is not None
         rows = list(saved.rows)
-        assert rows == [Row(LANE, k, batch(k)) for k in range(1, len(rows) + 1)], f"seed {seed}"
+        assert rows == [StoredInput(LANE, k, batch(k)) for k in range(1, len(rows) + 1)], (
+            f"seed {seed}"
+        )
         assert len(rows) >= said, f"seed {seed}"
         assert len(rows) % 7 == 0, f"half a turn; seed {seed}"
         store.close()
@@ -252,7 +256,7 @@ def test_no_byte_of_the_definitions_of_tables_is_damaged_unnoticed(path: Path) -
     assert refused > 400
 
 
-def read_all(path: Path) -> tuple[bytes, list[Row]]:
+def read_all(path: Path) -> tuple[bytes, list[StoredInput]]:
     store = opened(path)
     try:
         saved = store.load()
@@ -312,7 +316,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     def fill() -> None:
         nonlocal written
         while True:
-            store.write([Row(LANE, written + 1, SignedBatch(b"", bytes(10_000)))], 0)
+            store.write([StoredInput(LANE, written + 1, SignedBatch(b"", bytes(10_000)))], 0)
             written += 1
 
     with pytest.raises(StoreError, match="disk"):

@@ -19,7 +19,7 @@ from antecede.errors import LocalError, MissingExtraError, StoreError
 from antecede.live import traces
 from antecede.live.events import Id, SentBatch
 from antecede.live.peer import Peer
-from antecede.live.traces import Trace
+from antecede.live.traces import TraceWriter
 from antecede.tables.trace.arrow import read, write_events
 from antecede.tables.trace.schema import DELIVER, NAMES, SEND, Event
 from antecede.tables.trace.user_tables.writing import PARQUET
@@ -172,8 +172,8 @@ def said(first: int, count: int, lane: str = OTHER) -> SentBatch:
     return SentBatch(lane, first, [b""] * count)
 
 
-def made(folder: Path, *, lane: str = ME) -> Trace:
-    return Trace(folder, lane, "run", Relation.BY_DELIVERY)
+def made(folder: Path, *, lane: str = ME) -> TraceWriter:
+    return TraceWriter(folder, lane, "run", Relation.BY_DELIVERY)
 
 
 def of(rows: Iterable[Event]) -> list[tuple[str, str, int | None]]:
@@ -264,7 +264,7 @@ def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
     trace = made(tmp_path)
     trace.record_deliveries(said(1, 3))
     trace.close()
-    monkeypatch.setattr(traces._Files, "write", refuse)
+    monkeypatch.setattr(traces._TraceFiles, "write", refuse)
     trace = made(tmp_path)
     trace.record_deliveries(said(1, 6))
     while not trace.trouble:
@@ -296,7 +296,7 @@ def test_rows_can_be_read_while_the_file_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(traces, "ROWS", 60)
-    trace = Trace(tmp_path, ME, "run", Relation.BY_DELIVERY, every_s=0.05)
+    trace = TraceWriter(tmp_path, ME, "run", Relation.BY_DELIVERY, every_s=0.05)
     total = 0
     for _ in range(4):
         for _ in range(25):
@@ -312,7 +312,7 @@ def test_rows_can_be_read_while_the_file_grows(
     trace.close()
     assert [row.seq for row in events(tmp_path)] == list(range(1, total + 1))
     assert not list(tmp_path.glob(".*"))
-    again = Trace(tmp_path, ME, "run", Relation.BY_DELIVERY, every_s=0.05)
+    again = TraceWriter(tmp_path, ME, "run", Relation.BY_DELIVERY, every_s=0.05)
     again.record_send(Id(ME, total + 1))
     again.close()
     assert len(sorted(tmp_path.glob("*.parquet"))) == 3

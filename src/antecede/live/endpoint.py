@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from http import HTTPStatus
 
-from antecede.live.http_server import Answer, HttpServer, Refused, Request, as_json, check_host
+from antecede.live.http_server import (
+    HttpResponse,
+    HttpServer,
+    Refused,
+    Request,
+    as_json,
+    check_host,
+)
 from antecede.live.metrics import KIND, exposition
 from antecede.live.status import Status, status_to_json
 
@@ -34,7 +41,7 @@ class StatusRoutes:
         """Stop listening."""
         self._server.close()
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: Request) -> HttpResponse:
         check_host(request, [self._name])
         if request.path not in PATHS:
             raise Refused(HTTPStatus.NOT_FOUND, f"unknown path; choose from {', '.join(PATHS)}")
@@ -44,9 +51,9 @@ class StatusRoutes:
         if request.path == "/status":
             return as_json(status_to_json(status))
         if request.path == "/metrics":
-            return Answer(exposition(status), KIND)
+            return HttpResponse(exposition(status), KIND)
         if status.is_healthy:
-            return Answer(b"healthy\n")
-        return Answer(
+            return HttpResponse(b"healthy\n")
+        return HttpResponse(
             f"{status.unhealthy_reason}\n".encode(), status=HTTPStatus.SERVICE_UNAVAILABLE
         )

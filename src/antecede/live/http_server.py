@@ -46,7 +46,7 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """Response, whole or in parts."""
 
     body: bytes | AsyncIterator[bytes]
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[HttpResponse]]
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault
@@ -66,9 +66,9 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault
         self.status = status
 
 
-def as_json(value: Any, status: HTTPStatus = HTTPStatus.OK) -> Answer:
+def as_json(value: Any, status: HTTPStatus = HTTPStatus.OK) -> HttpResponse:
     """Return a JSON response."""
-    return Answer(json.dumps(value, ensure_ascii=False).encode(), JSON, status)
+    return HttpResponse(json.dumps(value, ensure_ascii=False).encode(), JSON, status)
 
 
 def check_host(request: Request, names: Collection[str] = ()) -> None:
@@ -179,12 +179,14 @@ class _Exchange:
             answer = await self._handler(request)
         except Refused as refused:
             self.is_idle = False
-            answer = Answer(f"{refused}\n".encode(), TEXT, refused.status)
+            answer = HttpResponse(f"{refused}\n".encode(), TEXT, refused.status)
         except TimeoutError:
-            answer = Answer(b"the request came too slowly\n", TEXT, HTTPStatus.REQUEST_TIMEOUT)
+            answer = HttpResponse(
+                b"the request came too slowly\n", TEXT, HTTPStatus.REQUEST_TIMEOUT
+            )
         except h11.RemoteProtocolError as error:
             status = HTTPStatus(error.error_status_hint)
-            answer = Answer(f"invalid request: {error}\n".encode(), TEXT, status)
+            answer = HttpResponse(f"invalid request: {error}\n".encode(), TEXT, status)
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             await self._answer(answer, bare=head == "HEAD")
 
@@ -209,7 +211,7 @@ class _Exchange:
             else:
                 raise ConnectionResetError
 
-    async def _answer(self, answer: Answer, *, bare: bool) -> None:
+    async def _answer(self, answer: HttpResponse, *, bare: bool) -> None:
         headers = {"content-type": answer.kind, "connection": "close", **COMMON, **answer.headers}
         whole = answer.body if isinstance(answer.body, bytes) else None
         if whole is not None:

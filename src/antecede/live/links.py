@@ -9,7 +9,7 @@ from antecede.live import wire
 from antecede.live.lanes import SignedBatch
 
 
-class Reader:
+class RemoteSubscription:
     """Subscription of the other end (orders by topics, `antecede.live.audience`)."""
 
     __slots__ = ("lacks", "runs_do", "skips", "told_lacking", "topics")
@@ -59,7 +59,7 @@ class Link:
         """Sender -> oldest batch here, as announced."""
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
-        self.reader = Reader()
+        self.reader = RemoteSubscription()
         self.told_budget = False
         self.told_unheard = False
         self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now

@@ -36,7 +36,7 @@ from antecede.live.greeting import Handshake
 from antecede.live.heads import own_topics, read_head
 from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
-from antecede.live.ordering import Ordering, Row
+from antecede.live.ordering import Ordering, StoredInput
 from antecede.live.outflow import Outbound
 from antecede.live.rejections import Rejections, rejection
 from antecede.live.sealing import NoSignatures, Signatures
@@ -60,7 +60,7 @@ class Saved(NamedTuple):
     """State from a store."""
 
     snapshot: bytes
-    rows: Iterable[Row]
+    rows: Iterable[StoredInput]
     batch_of: Callable[[str, int], SignedBatch]
     done: int
     """Delivered messages that the application has finished."""
@@ -655,7 +655,7 @@ class Node:
 
     # -- the store ---------------------------------------------------------------------------------
 
-    def take_rows(self) -> tuple[list[Row], dict[str, int]]:
+    def take_rows(self) -> tuple[list[StoredInput], dict[str, int]]:
         """Return the inputs to store, and the argument of `stored` afterwards, once each."""
         if self.ordering is None:
             return [], {}

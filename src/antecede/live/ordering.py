@@ -58,7 +58,7 @@ CLOCK = ""
 """Replaces a sender id: the number is the clock reading from here on (orders by clocks)."""
 
 
-class Row(NamedTuple):
+class StoredInput(NamedTuple):
     """Input for the store."""
 
     lane: str
@@ -135,7 +135,7 @@ class Ordering:
         """
         self._strangers: dict[str, int] = {}
         """Sender id -> number of unknown senders that it declared departed."""
-        self.rows: list[Row] = []
+        self.rows: list[StoredInput] = []
         self.urgent_rows = False
         """True if one of these is an own batch, which is sent once the store has it."""
         self.keep_rows = False
@@ -342,8 +342,8 @@ class Ordering:
     def _row(self, lane: str, number: int, batch: SignedBatch) -> None:
         if self._timed and not self.clock.noted:
             self.clock.noted = True
-            self.rows.append(Row(CLOCK, self._now(), SignedBatch(b"", b"")))
-        self.rows.append(Row(lane, number, batch))
+            self.rows.append(StoredInput(CLOCK, self._now(), SignedBatch(b"", b"")))
+        self.rows.append(StoredInput(lane, number, batch))
 
     def _check_lives(self, name: str) -> None:
         """Raise LimitError for a member with too many incarnations."""
@@ -507,7 +507,7 @@ class Ordering:
         if messages or again:
             if self.keep_rows:
                 self.clock.noted = True
-                self.rows.append(Row(CLOCK, reading, SignedBatch(b"", b"")))
+                self.rows.append(StoredInput(CLOCK, reading, SignedBatch(b"", b"")))
             self._deliver(messages)
 
     def _now(self) -> int:
@@ -756,7 +756,7 @@ class Ordering:
             ordering.lanes.acknowledge(name, dict(frontier))
         return ordering, [ordering_state.as_said(one) for one in was.open]
 
-    def replay(self, row: Row) -> None:
+    def replay(self, row: StoredInput) -> None:
         """Repeat an input. Raises DecodeError for an inconsistent store."""
         name, number, batch = row
         if name == CLOCK:

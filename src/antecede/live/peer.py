@@ -71,14 +71,14 @@ from antecede.live.sealing import Signatures
 from antecede.live.settings import MAJORITY, in_ns
 from antecede.live.showing import StatusServer
 from antecede.live.status import Status, status_of
-from antecede.live.store import Store
+from antecede.live.store import PeerStore
 from antecede.live.timekeeping import BoundViolation, Delays
 from antecede.live.values import check_seconds, check_secure, check_timeout, options_of
 from antecede.live.waking import Notifier
 
 if TYPE_CHECKING:
     from antecede.live.tls import Tls
-    from antecede.live.traces import Trace
+    from antecede.live.traces import TraceWriter
 
 Answered = Message | Id
 PENDING: Final = 4 << 20
@@ -202,7 +202,7 @@ class Peer:
             importlib.import_module(
                 "antecede.live.traces"
             )  # raises at once if the extra is missing
-        self._trace: Trace | None = None
+        self._trace: TraceWriter | None = None
         self._trace_every_s = _every(trace_every_s, trace)
         self._looks = self._majority or self._timed or trace is not None
         """True if sending needs more checks than usual."""
@@ -268,13 +268,13 @@ class Peer:
             await self._driver.close()
             raise
 
-    def _open_store(self) -> Store | None:
+    def _open_store(self) -> PeerStore | None:
         if self._store_path is None:
             return None
         room, options = self.settings.tags()
-        return Store(self._store_path, self.name, room + options + self.settings.order.encode())
+        return PeerStore(self._store_path, self.name, room + options + self.settings.order.encode())
 
-    def _seals(self, store: Store | None, lane: str) -> Signatures | None:
+    def _seals(self, store: PeerStore | None, lane: str) -> Signatures | None:
         if self._tls is None:
             return None
         from antecede.live.seals import CertifiedSignatures  # needs the extra
@@ -304,14 +304,14 @@ class Peer:
         if self._address is None:
             node.address = join_address(find_reachable_host(host), bound)
 
-    def _open_trace(self) -> Trace | None:
+    def _open_trace(self) -> TraceWriter | None:
         """Return the trace writer. None: no trace."""
         if self._trace is None and self._trace_path is not None and self._in_group:
-            from antecede.live.traces import Trace  # needs the extra
+            from antecede.live.traces import TraceWriter  # needs the extra
 
             node = self.node
             relation = node.active.group.guarantee.relation
-            self._trace = Trace(
+            self._trace = TraceWriter(
                 self._trace_path, node.lane, node.group_tag.hex(), relation, self._trace_every_s
             )
         return self._trace
@@ -930,7 +930,7 @@ def _why_not(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _life(store: Store | None) -> str:
+def _life(store: PeerStore | None) -> str:
     """Return the incarnation of this member: the stored one, or a random one."""
     letters = string.ascii_lowercase + string.digits
     known = None if store is None else store.get("incarnation")

@@ -27,7 +27,7 @@ from antecede.errors import StoreError
 from antecede.live.heads import is_run, read_run
 from antecede.live.lanes import SignedBatch
 from antecede.live.node import Saved
-from antecede.live.ordering import Row
+from antecede.live.ordering import StoredInput
 
 VERSION: Final = 2
 _SCHEMA = """
@@ -56,7 +56,7 @@ _HINT = {
 }
 
 
-class Store:
+class PeerStore:
     """Store file of one peer, for one thread at a time. All errors are StoreError."""
 
     def __init__(self, path: Path, owner: str, group: bytes) -> None:
@@ -157,7 +157,7 @@ class Store:
 
     def write(
         self,
-        rows: Iterable[Row],
+        rows: Iterable[StoredInput],
         done: int,
         snapshot: bytes | None = None,
         oldest: Mapping[str, int] | None = None,
@@ -207,14 +207,14 @@ class Store:
             self._check(_crc(lane, 0, owner), crc, f"the signer of {lane}")
         return {lane: owner for lane, owner, _ in found}
 
-    def _rows(self, since: int) -> Iterator[Row]:
+    def _rows(self, since: int) -> Iterator[StoredInput]:
         query = (
             "SELECT sender_id, number, signature, wire, crc FROM batches WHERE seq > ? ORDER BY seq"
         )
         try:
             for lane, number, seal, wire, crc in self._db.execute(query, (since,)):
                 self._check(_crc(lane, number, seal, wire), crc, f"batch {number} of {lane}")
-                yield Row(lane, number, SignedBatch(seal, wire))
+                yield StoredInput(lane, number, SignedBatch(seal, wire))
         except _FAILURES as error:
             raise self._error("read", error) from error
 

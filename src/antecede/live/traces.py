@@ -70,7 +70,7 @@ class _Rows(NamedTuple):
     time_ns: int
 
 
-class Trace:
+class TraceWriter:
     """Writer of the trace of one incarnation. `run`: tag of the group."""
 
     def __init__(
@@ -96,7 +96,9 @@ class Trace:
         """Rows passed to the thread, and rejected rows; used in the loop only."""
         self._queue: queue.SimpleQueue[_Rows | None] = queue.SimpleQueue()
         self._files = (
-            _Files(folder, lane, run) if every_s is None else _Published(folder, lane, run, every_s)
+            _TraceFiles(folder, lane, run)
+            if every_s is None
+            else _Published(folder, lane, run, every_s)
         )
         self._pause_s = 1.0 if every_s is None else min(1.0, every_s)
         self._noted: defaultdict[str, list[int]]
@@ -197,7 +199,7 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield run_numbers[0], len(run_numbers)
 
 
-class _Files:
+class _TraceFiles:
     def __init__(self, folder: Path, lane: str, run: str) -> None:
         self.folder, self._run = folder, run
         self._stem = _stem(lane)
@@ -274,7 +276,7 @@ class _Files:
         self._next += 1
 
 
-class _Published(_Files):
+class _Published(_TraceFiles):
     """Files of which the newest is readable while it grows."""
 
     def __init__(self, folder: Path, lane: str, run: str, every_s: float) -> None:

@@ -9,32 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.errors import LocalError
-from antecede.live.chat.commands import HELP, Command, help_lines, parse_line
+from antecede.live.chat.commands import HELP, ChatCommand, help_lines, parse_line
 
 
 @pytest.mark.parametrize(
     ("line", "command"),
     [
-        ("hello", Command("say", "hello")),
-        ("  hello: you  ", Command("say", "hello: you")),
-        ("3: yes", Command("say", "yes", 3)),
-        ("/reply 3 yes, at noon", Command("say", "yes, at noon", 3)),
-        ("at 12:30?", Command("say", "at 12:30?")),
-        ("12:30", Command("say", "12:30")),
-        ("/say 3: yes", Command("say", "3: yes")),
-        ("//usr/bin", Command("say", "/usr/bin")),
-        ("/thread 12", Command("thread", number=12)),
-        ("/threads", Command("threads")),
-        ("/threads 5", Command("threads", number=5)),
-        ("0: zero", Command("say", "0: zero")),
-        ("/HELD", Command("held")),
-        ("/evict bob the second", Command("evict", "bob the second")),
-        ("/quit", Command("quit")),
+        ("hello", ChatCommand("say", "hello")),
+        ("  hello: you  ", ChatCommand("say", "hello: you")),
+        ("3: yes", ChatCommand("say", "yes", 3)),
+        ("/reply 3 yes, at noon", ChatCommand("say", "yes, at noon", 3)),
+        ("at 12:30?", ChatCommand("say", "at 12:30?")),
+        ("12:30", ChatCommand("say", "12:30")),
+        ("/say 3: yes", ChatCommand("say", "3: yes")),
+        ("//usr/bin", ChatCommand("say", "/usr/bin")),
+        ("/thread 12", ChatCommand("thread", number=12)),
+        ("/threads", ChatCommand("threads")),
+        ("/threads 5", ChatCommand("threads", number=5)),
+        ("0: zero", ChatCommand("say", "0: zero")),
+        ("/HELD", ChatCommand("held")),
+        ("/evict bob the second", ChatCommand("evict", "bob the second")),
+        ("/quit", ChatCommand("quit")),
         ("", None),
         (" \t ", None),
     ],
 )
-def test_lines(line: str, command: Command | None) -> None:
+def test_lines(line: str, command: ChatCommand | None) -> None:
     assert parse_line(line) == command
 
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_is_one_sentence(line: str, why: str) -> None:
 
 @given(st.text() | st.text(alphabet="/ 1:athredw\n").map(lambda text: f"/{text}"))
 def test_every_line_is_a_command_or_a_sentence(line: str) -> None:
-    command: Command | None = None
+    command: ChatCommand | None = None
     with suppress(LocalError):
         command = parse_line(line)
     assert command is None or command.what == "say" or f"/{command.what}" in " ".join(HELP)

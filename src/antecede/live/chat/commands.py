@@ -26,7 +26,7 @@ THREADS: Final = "K is the number of threads, from 1"
 _ANSWER: Final = re.compile(r"\s*(\d{1,9}):\s+(.*)", re.DOTALL)
 
 
-class Command(NamedTuple):
+class ChatCommand(NamedTuple):
     """Parsed line: "say", or the name of a command."""
 
     what: str
@@ -34,50 +34,50 @@ class Command(NamedTuple):
     number: int | None = None
 
 
-def parse_line(line: str) -> Command | None:
+def parse_line(line: str) -> ChatCommand | None:
     """Return the command of a line. None: empty line. Raises LocalError."""
     line = line.strip()
     if not line:
         return None
     if line.startswith("//"):
-        return Command("say", line[1:])
+        return ChatCommand("say", line[1:])
     if line.startswith("/"):
         word, _, rest = line[1:].partition(" ")
         return _command(word.lower(), rest.strip())
     answer = _ANSWER.fullmatch(line)
     if answer is None or not int(answer[1]):  # numbers start at 1
-        return Command("say", line)
+        return ChatCommand("say", line)
     return _reply(answer[1], answer[2])
 
 
-def _command(word: str, rest: str) -> Command:
+def _command(word: str, rest: str) -> ChatCommand:
     if word in WITHOUT:
         if rest:
             raise LocalError(f"/{word} has no arguments; to send the text: /say /{word} {rest}")
-        return Command(word)
+        return ChatCommand(word)
     if word == "say":
         if not rest:
             raise LocalError("/say TEXT: the text is empty")
-        return Command("say", rest)
+        return ChatCommand("say", rest)
     if word == "reply":
         number, _, text = rest.partition(" ")
         return _reply(number, text)
     if word == "thread":
-        return Command("thread", number=_number(rest, "/thread N"))
+        return ChatCommand("thread", number=_number(rest, "/thread N"))
     if word == "threads":
-        return Command("threads", number=_number(rest, "/threads K", THREADS) if rest else None)
+        return ChatCommand("threads", number=_number(rest, "/threads K", THREADS) if rest else None)
     if word == "evict":
         if not rest:
             raise LocalError("/evict NAME: the name is missing")
-        return Command("evict", rest)
+        return ChatCommand("evict", rest)
     raise LocalError(f"unknown command /{word[:20]}; /help lists the commands, // sends the text")
 
 
-def _reply(number: str, text: str) -> Command:
+def _reply(number: str, text: str) -> ChatCommand:
     answered = _number(number, "/reply N TEXT")
     if not text.strip():
         raise LocalError(f"the reply to message {answered} is empty")
-    return Command("say", text.strip(), answered)
+    return ChatCommand("say", text.strip(), answered)
 
 
 def _number(text: str, usage: str, what: str = "N is the number of a message") -> int:

@@ -30,7 +30,7 @@ class Posted(NamedTuple):
     post: Post
 
 
-class Held(NamedTuple):
+class HeldReply(NamedTuple):
     """Event: a reply has been held for a while."""
 
     waiting: HeldPost
@@ -42,11 +42,11 @@ class Notice(NamedTuple):
     text: str
 
 
-class Changed(NamedTuple):
+class RoomChanged(NamedTuple):
     """Event: held replies or members changed."""
 
 
-News = Posted | Held | Notice | Changed
+News = Posted | HeldReply | Notice | RoomChanged
 Viewer = Callable[[News], None]
 
 
@@ -110,14 +110,14 @@ class Chat:
         if post is not None:
             self.notify(Posted(post))
             if post.waited_s or self.room.members != before:
-                self.notify(Changed())
+                self.notify(RoomChanged())
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             self._look_around()
             for waiting in self.room.long_held(time.monotonic()):
-                self.notify(Held(waiting))
+                self.notify(HeldReply(waiting))
 
     def _look_around(self) -> None:
         """Check connections, and held replies: less often if there are many."""
@@ -128,7 +128,7 @@ class Chat:
             self._looked_s = now
             changed = self.room.hold(list_held(self.peer.node), now)
         if self._look_who() or changed:
-            self.notify(Changed())
+            self.notify(RoomChanged())
 
     def _look_who(self) -> bool:
         """Report changed connections; return whether anything changed."""

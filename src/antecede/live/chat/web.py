@@ -27,12 +27,12 @@ from typing import Any, Final
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat.drawing import describe_held
 from antecede.live.chat.room import HeldPost, Post, Room
-from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Posted
+from antecede.live.chat.session import Chat, HeldReply, News, Notice, Posted, RoomChanged
 from antecede.live.chat.words import name_of, one_line, sanitize
 from antecede.live.drivers.addresses import find_reachable_host, join_address, split_address
 from antecede.live.http_server import (
     HTML,
-    Answer,
+    HttpResponse,
     HttpServer,
     Refused,
     Request,
@@ -95,7 +95,7 @@ class Page:
 
     # -- requests ----------------------------------------------------------------------------------
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: Request) -> HttpResponse:
         check_host(request, [self._host])
         what = self._path(request)
         self._check_origin(request)
@@ -106,8 +106,8 @@ class Page:
         if request.method not in ("GET", "HEAD"):
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
         if what == "events":
-            return Answer(self._news(), EVENTS)
-        return Answer(self._page, HTML, headers={"content-security-policy": self._policy})
+            return HttpResponse(self._news(), EVENTS)
+        return HttpResponse(self._page, HTML, headers={"content-security-policy": self._policy})
 
     def _path(self, request: Request) -> str:
         """Return the requested resource. Raises Refused for a wrong path."""
@@ -127,7 +127,7 @@ class Page:
         if request.method == "POST" and origin is None:
             raise Refused(HTTPStatus.FORBIDDEN, "the header Origin is missing")
 
-    async def _run_request(self, what: str, body: dict[str, Any]) -> Answer:
+    async def _run_request(self, what: str, body: dict[str, Any]) -> HttpResponse:
         if what == "ask":
             return as_json({"told": self._chat.request_missing()})
         text, number = body.get("text"), body.get("answers")
@@ -176,7 +176,7 @@ def _encode_event(room: Room, news: News) -> bytes:
             return _event("said", plain(room, post))
         case Notice(text):
             return _event("notice", text)
-        case Held() | Changed():
+        case HeldReply() | RoomChanged():
             return _event("changed", {"members": _members(room), "held": _encode_held(room)})
 
 

@@ -13,7 +13,7 @@ from antecede.live.diary import LogEntry
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
 from antecede.live.settings import NS
-from antecede.live.store import Store
+from antecede.live.store import PeerStore
 from antecede.live.timekeeping import BoundViolation, ClockMonitor
 
 ASK_NS: Final = 2 * NS
@@ -28,7 +28,7 @@ class ClockWatch:
         node: Node,
         keeping: ClockMonitor,
         note: Callable[[LogEntry], None],
-        store: Store | None,
+        store: PeerStore | None,
         writer: Writer | None,
     ) -> None:
         self._node, self._keeping, self._note = node, keeping, note

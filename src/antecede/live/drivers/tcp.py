@@ -25,7 +25,7 @@ from antecede.live.events import member_of
 from antecede.live.lanes import SignedBatch
 from antecede.live.node import Node
 from antecede.live.settings import NS
-from antecede.live.store import Store
+from antecede.live.store import PeerStore
 
 LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
@@ -107,7 +107,7 @@ class TcpDriver:
         node: Node,
         *,
         secure: Secure | None,
-        store: Store | None,
+        store: PeerStore | None,
         ready: Callable[[], None],
         changed: Callable[[], None],
         done: Callable[[], int],

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from antecede.errors import StoreError
-from antecede.live.store import Store
+from antecede.live.store import PeerStore
 
 
 class Writer:
     """Worker that runs store operations in order and returns results to the loop."""
 
-    def __init__(self, store: Store, failed: Callable[[StoreError], None]) -> None:
+    def __init__(self, store: PeerStore, failed: Callable[[StoreError], None]) -> None:
         self._store, self._failed = store, failed
         self._loop = asyncio.get_running_loop()
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]] | None]

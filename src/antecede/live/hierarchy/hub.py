@@ -27,7 +27,7 @@ from antecede.live.hierarchy import origin, star
 from antecede.live.hierarchy.entries import MESH
 from antecede.live.hierarchy.log import Log
 from antecede.live.hierarchy.mesh import INSIDE
-from antecede.live.hierarchy.mesh_group import Down, Traffic
+from antecede.live.hierarchy.mesh_group import Down, TrafficCounter
 from antecede.live.hierarchy.origin import Place, Places
 from antecede.live.laggards import LOOKS, Behind, SlowMembers
 from antecede.live.links import Link
@@ -51,7 +51,7 @@ class Inside:
         self.unheard_ns = 0
 
 
-class Waiting(NamedTuple):
+class JoiningPeer(NamedTuple):
     """Internal peer that has sent HELLO and cannot be admitted yet."""
 
     link: Link
@@ -68,9 +68,9 @@ class Hub:
         self.gone: dict[str, str] = {}
         """Evicted sender id -> reason."""
         self.log = Log()
-        self.up, self.down = Traffic(), Traffic()
+        self.up, self.down = TrafficCounter(), TrafficCounter()
         """Messages from internal peers; numbered messages, counted once."""
-        self.waiting: dict[int, Waiting] = {}
+        self.waiting: dict[int, JoiningPeer] = {}
         self._addresses = 0
         self._supers: list[tuple[str, str]] = []
         self._told: dict[int, dict[str, int]] = {}
@@ -126,7 +126,7 @@ class Hub:
             return
         if known is not None:
             self._detach(known)
-        self.waiting[link.number] = Waiting(link, hello, now)
+        self.waiting[link.number] = JoiningPeer(link, hello, now)
         self._let_in(now)
 
     def _resume(self, known: Inside, link: Link, hello: star.InternalHello) -> None:

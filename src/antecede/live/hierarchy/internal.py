@@ -23,7 +23,7 @@ from antecede.live import batches, differing, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, Id, SentBatch, View
 from antecede.live.hierarchy import origin, star
-from antecede.live.hierarchy.mesh_group import Blocked, Stats, Traffic
+from antecede.live.hierarchy.mesh_group import Blocked, HeldStats, TrafficCounter
 from antecede.live.hierarchy.origin import Places
 from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
@@ -45,8 +45,8 @@ class _Protocol:
     def guarantee(self) -> Guarantee:
         return InternalPeer.guarantee
 
-    def stats(self) -> Stats:
-        return Stats(self.peer.count_held() if self.peer is not None else 0)
+    def stats(self) -> HeldStats:
+        return HeldStats(self.peer.count_held() if self.peer is not None else 0)
 
     def list_held(self) -> list[Blocked]:
         """Return an empty list: a super peer sends in an order without waits."""
@@ -190,7 +190,7 @@ class InternalNode(Node):
         self._upward: dict[int, bytes] = {}
         self._refused_by: set[str] = set()
         self._leaving = False
-        self.up = Traffic()
+        self.up = TrafficCounter()
 
     @property
     def _inner(self) -> InsideOrdering:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from antecede.errors import LocalError
 from antecede.formatting import shown
 from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.mesh import MeshNode
+from antecede.live.hierarchy.mesh import ExternalNode
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER
 from antecede.live.hierarchy.settings import HIERARCHICAL, INTERNAL, ROLES, HierarchySettings
 from antecede.live.hierarchy.super_peer import SuperNode
@@ -18,7 +18,7 @@ from antecede.live.settings import Settings
 _KINDS: Final[Mapping[str, Callable[..., Node]]] = {
     INTERNAL: InternalNode,
     SUPER: SuperNode,
-    EXTERNAL: MeshNode,
+    EXTERNAL: ExternalNode,
 }
 
 

@@ -77,7 +77,7 @@ class MeshOrdering(Ordering):
         self.lanes.free({name: min(number, done[name]) for name, number in upto.items()})
 
 
-class MeshNode(Node):
+class ExternalNode(Node):
     """External peer, or external side of a super peer."""
 
     settings: HierarchySettings

@@ -96,7 +96,7 @@ class Blocked(NamedTuple):
     waits_for: tuple[tuple[str, int], ...]
 
 
-class Stats(NamedTuple):
+class HeldStats(NamedTuple):
     """Counts that a live peer reads of a group."""
 
     held: int
@@ -113,7 +113,7 @@ class Down(NamedTuple):
     """Second copy: sender and first number of the first copy."""
 
 
-class Traffic:
+class TrafficCounter:
     """Number of messages and bytes of their control information."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class MeshGroup:
         self.moved: list[tuple[str, int]] = []
         """(sender id of an internal peer that moved to another super peer, its number of HELLOs).
         """
-        self.out = Traffic()
+        self.out = TrafficCounter()
         if invitation:
             self.protocol = self._accept(invitation)
         else:
@@ -358,8 +358,8 @@ class MeshGroup:
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
         return {n: ((1, count),) if count else () for n, count in self.progress.list_done()}
 
-    def stats(self) -> Stats:
-        return Stats(len(self.protocol.clock.held))
+    def stats(self) -> HeldStats:
+        return HeldStats(len(self.protocol.clock.held))
 
     def list_held(self) -> list[Blocked]:
         """Return the held messages and their missing causes, by entries. An unknown cause has a

@@ -11,7 +11,7 @@ from antecede.errors import MismatchError, RemoteError
 from antecede.live import wire
 from antecede.live.hierarchy import star
 from antecede.live.hierarchy.hub import Hub
-from antecede.live.hierarchy.mesh import MeshNode
+from antecede.live.hierarchy.mesh import ExternalNode
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering
 
@@ -20,7 +20,7 @@ class StarLink(Link):
     """Connection to an internal peer."""
 
 
-class SuperNode(MeshNode):
+class SuperNode(ExternalNode):
     """Node of both groups. Arguments of `Node`."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
