@@ -11,7 +11,7 @@ import pytest
 
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat.room import Room
-from antecede.live.chat.session import Chat, HeldReply, News, Notice, Posted, RoomChanged
+from antecede.live.chat.session import Chat, HeldNotice, News, Notice, Posted, RoomChanged
 from antecede.live.events import Change, ChangeKind
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
@@ -53,7 +53,7 @@ async def test_a_held_answer_is_told_with_what_it_waits_for_and_comes_when_asked
         await room["carol"].say("a question")
         await until(lambda: texts(room, "alice") == ["a question"])
         await room["alice"].say("an answer", 1)
-        await until(lambda: [one for one in news if isinstance(one, HeldReply)])
+        await until(lambda: [one for one in news if isinstance(one, HeldNotice)])
         [waiting] = room["bob"].room.held
         assert (waiting.sender, waiting.parent.sender) == ("alice", "carol")
         known = "requested from alice"

@@ -30,7 +30,7 @@ class Posted(NamedTuple):
     post: Post
 
 
-class HeldReply(NamedTuple):
+class HeldNotice(NamedTuple):
     """Event: a reply has been held for a while."""
 
     waiting: HeldPost
@@ -46,7 +46,7 @@ class RoomChanged(NamedTuple):
     """Event: held replies or members changed."""
 
 
-News = Posted | HeldReply | Notice | RoomChanged
+News = Posted | HeldNotice | Notice | RoomChanged
 Viewer = Callable[[News], None]
 
 
@@ -117,7 +117,7 @@ class Chat:
             await asyncio.sleep(LOOK_S)
             self._look_around()
             for waiting in self.room.long_held(time.monotonic()):
-                self.notify(HeldReply(waiting))
+                self.notify(HeldNotice(waiting))
 
     def _look_around(self) -> None:
         """Check connections, and held replies: less often if there are many."""

@@ -19,7 +19,7 @@ from typing import Any, Final, TextIO
 from antecede.errors import LocalError, MissingExtraError
 from antecede.live.chat import commands, drawing
 from antecede.live.chat.commands import ChatCommand
-from antecede.live.chat.session import Chat, HeldReply, News, Notice, Posted
+from antecede.live.chat.session import Chat, HeldNotice, News, Notice, Posted
 from antecede.live.chat.words import ascii_only
 
 THREADS: Final = 20
@@ -68,7 +68,7 @@ class Terminal:
         room, screen = self._chat.room, self._screen
         if isinstance(news, Posted):
             screen.show(drawing.format_post(room, news.post, screen.width))
-        elif isinstance(news, HeldReply):
+        elif isinstance(news, HeldNotice):
             screen.note(f"held: {drawing.describe_held(news.waiting)}")
         elif isinstance(news, Notice):
             screen.note(news.text)

@@ -27,7 +27,7 @@ from typing import Any, Final
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat.drawing import describe_held
 from antecede.live.chat.room import HeldPost, Post, Room
-from antecede.live.chat.session import Chat, HeldReply, News, Notice, Posted, RoomChanged
+from antecede.live.chat.session import Chat, HeldNotice, News, Notice, Posted, RoomChanged
 from antecede.live.chat.words import name_of, one_line, sanitize
 from antecede.live.drivers.addresses import find_reachable_host, join_address, split_address
 from antecede.live.http_server import (
@@ -176,7 +176,7 @@ def _encode_event(room: Room, news: News) -> bytes:
             return _event("said", plain(room, post))
         case Notice(text):
             return _event("notice", text)
-        case HeldReply() | RoomChanged():
+        case HeldNotice() | RoomChanged():
             return _event("changed", {"members": _members(room), "held": _encode_held(room)})
 
 
