@@ -118,8 +118,8 @@ def test_nobody_else_can_read_it(path: Path) -> None:
 def test_a_second_process_is_refused_and_harms_nothing(path: Path) -> None:
     store = filled(path, 3)
     code = (
-        "import sys; from pathlib import Path; from antecede.live.store import Store\n"
-        "try: Store(Path(sys.argv[1]), 'a', b'group')\n"
+        "import sys; from pathlib import Path; from antecede.live.store import PeerStore\n"
+        "try: PeerStore(Path(sys.argv[1]), 'a', b'group')\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
     out = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)

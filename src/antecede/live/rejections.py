@@ -15,7 +15,7 @@ from antecede.live.links import Link
 from antecede.live.settings import NS
 
 REJECTED: Final = "rejected: "
-"""Prefix of a BYE that is a rejection, unless it begins with PUT_OUT or OLD_COPY."""
+"""Prefix of a BYE that is a rejection, unless it begins with EVICTED or OLD_COPY."""
 FIRST_NS: Final = NS
 LAST_NS: Final = 300 * NS
 SETTLED_NS: Final = 3 * NS
