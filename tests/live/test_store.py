@@ -134,16 +134,16 @@ def test_a_second_process_is_refused_and_harms_nothing(path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from antecede.live.ordering import Row
-from antecede.live.store import Store
+from antecede.live.ordering import StoredInput
+from antecede.live.store import PeerStore
 from tests.live.test_store import LANE, batch, opened
 store = opened(Path(sys.argv[1]))
-saved = store.saved()
+saved = store.load()
 last = 0 if saved is None else max((row.number for row in saved.rows), default=0)
 if saved is None:
     store.write([], 0, snapshot=b"x")
 while True:
-    store.write([Row(LANE, k, batch(k)) for k in range(last + 1, last + 8)], last)
+    store.write([StoredInput(LANE, k, batch(k)) for k in range(last + 1, last + 8)], last)
     last += 7
     print(last, flush=True)
 """
