@@ -66,7 +66,7 @@ def mark_events(events: DataFrame) -> DataFrame:
 def select_distinct_events(rows: DataFrame) -> DataFrame:
     """Return the events with distinct causes in `CAUSE_IDS` and the hashes `node`, `check`."""
     events = rows.where("first")
-    given = F.col("parents") if "parents" in rows.columns else F.array().cast("array<string>")
+    given = F.col("causes") if "causes" in rows.columns else F.array().cast("array<string>")
     given = F.coalesce(given, F.array().cast("array<string>"))
     blank = F.filter(given, is_blank)
     kept = F.filter(given, lambda name: ~is_blank(name) & (name != F.col("id")))

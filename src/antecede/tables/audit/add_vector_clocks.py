@@ -1,7 +1,7 @@
 """Conversion of any trace into a vector-clock log, as ShiViz reads it.
 
 If every row has a clock, rows and clocks are unchanged. Otherwise each row is an event of its
-member. A send or plain event is caused by its declared parents, a receipt by the send of its
+member. A send or plain event is caused by its declared causes, a receipt by the send of its
 message, a delivery also by the receipt at its member. A member's own clock or numbers order its
 events, if all rows have them, as far as causes allow. This program order adds edges, except for
 edges on a cycle with causes. A row's clock is the maximum of its causes' clocks and of the member's

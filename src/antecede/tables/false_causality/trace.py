@@ -37,7 +37,16 @@ from antecede.tables.false_causality.executions import (
 )
 from antecede.tables.false_causality.kernels.timestamps import Happenings, sort_rows
 from antecede.tables.kernels import Bools, Graph, Ints, encode_column, graph
-from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank, conform, distinct, ids_of
+from antecede.tables.trace import (
+    DELIVER,
+    RECEIVE,
+    SEND,
+    are_blank,
+    conform,
+    distinct,
+    ids_of,
+    schema,
+)
 
 pc: Any = pyarrow.compute  # incomplete stubs
 
@@ -62,6 +71,7 @@ def runs_with_rows(
         raise InputError(f"unknown relation {relation!r}; choose from {', '.join(RELATIONS)}")
     if "id" not in events.column_names:
         raise InputError(f"no column id; found {', '.join(events.column_names)}")
+    schema.check_cause_column(events.column_names)
     for name, table in split_by_run(events):
         yield _read_run(name, table, relation), table
 
@@ -165,7 +175,7 @@ def _read_sends_and_arrivals(name: str | None, table: pa.Table, relation: str) -
         causal_order=steps,
         is_checked=kind[DELIVER] if kind[DELIVER].any() else kind[RECEIVE],
         file_order=to_integers(table["file_order"]),
-        declared_causes=_build_graph(declared) if "parents" in declared.column_names else None,
+        declared_causes=_build_graph(declared) if "causes" in declared.column_names else None,
         excluded_rows=notes,
         never_sent=[str(ids[one]) for one in np.flatnonzero(number < 0)],
     )
@@ -190,8 +200,8 @@ def _collect_arrivals(
 
 def _read_declared_causes(name: str | None, table: pa.Table) -> TraceRun:
     notes: dict[str, int] = {}
-    if "parents" not in table.column_names:
-        raise InputError("no source of causality: no receipts, no vector clocks, no column parents")
+    if "causes" not in table.column_names:
+        raise InputError("no source of causality: no receipts, no vector clocks, no column causes")
     rows = distinct(conform(table), by_clock=False)
     table = rows.events.combine_chunks()
     second_hand = mask_kind(table, RECEIVE) | mask_kind(table, DELIVER)

@@ -42,7 +42,7 @@ def edge_table(events: pa.Table) -> pa.Table:
     `child` and `parent` are row numbers of `events`, whose (run, id) must be distinct. `parent` is
     null if no row has that id. Parents are distinct; an event that names itself has child = parent.
     """
-    parents = cast("Any", events["parents"].combine_chunks())
+    parents = cast("Any", events["causes"].combine_chunks())
     if isinstance(parents, pa.ChunkedArray):  # no chunks
         parents = pa.array([], parents.type)
     names = pc.list_flatten(parents)
