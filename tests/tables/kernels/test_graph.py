@@ -87,7 +87,7 @@ def test_edges_by_name_missing_double_own_and_null() -> None:
     events = pa.table(
         {
             "id": ["a", "b", "c"],
-            "parents": pa.array([[], ["a", "a", "nowhere", None], ["c", "b"]]),
+            "causes": pa.array([[], ["a", "a", "nowhere", None], ["c", "b"]]),
         }
     )
     rows = graph.edge_table(events).to_pylist()
@@ -106,7 +106,7 @@ def test_ids_belong_to_their_run() -> None:
         {
             "run": ["x", "x", "x1", None],
             "id": ["a", "b", "a", "a"],
-            "parents": pa.array([[], ["a"], [], ["b"]], pa.list_(pa.string())),
+            "causes": pa.array([[], ["a"], [], ["b"]], pa.list_(pa.string())),
         }
     )
     assert len(set(graph.keys(events).to_pylist())) == 4
@@ -116,10 +116,10 @@ def test_ids_belong_to_their_run() -> None:
 
 def test_no_rows_and_several_chunks() -> None:
     empty = pa.table(
-        {"id": pa.array([], pa.string()), "parents": pa.array([], pa.list_(pa.string()))}
+        {"id": pa.array([], pa.string()), "causes": pa.array([], pa.list_(pa.string()))}
     )
     assert len(graph.edge_table(empty)) == 0
-    part = pa.table({"id": ["a"], "parents": pa.array([["b"]])})
-    other = pa.table({"id": ["b"], "parents": pa.array([["a"]])})
+    part = pa.table({"id": ["a"], "causes": pa.array([["b"]])})
+    other = pa.table({"id": ["b"], "causes": pa.array([["a"]])})
     both = graph.edge_table(pa.concat_tables([part, other]))
     assert both["parent"].to_pylist() == [1, 0]

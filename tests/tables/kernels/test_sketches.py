@@ -21,7 +21,7 @@ from antecede.tables.kernels.sketches import (
     steps_needed,
     sum_pasts,
 )
-from tests.reference.parent_graph import Graph as Sets
+from tests.reference.cause_graph import Graph as Sets
 from tests.tables.kernels.test_pairs import Edges, dags, make_graph
 
 SHAPES = ("one past", "two chains", "wide", "near", "many", "layers")
