@@ -105,6 +105,9 @@ def test_nothing_and_unusable_columns(spark: SparkSession) -> None:
     wrong = spark.createDataFrame([], "id string, causes string")
     with pytest.raises(InputError, match="column causes must be list<item: string>; it is string"):
         antecede.spark.audit_report(wrong)
+    old = spark.createDataFrame([], "id string, parents array<string>")
+    with pytest.raises(InputError, match="rename parents to causes"):
+        antecede.spark.audit_report(old)
 
 
 @pytest.mark.slow

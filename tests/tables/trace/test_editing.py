@@ -71,7 +71,7 @@ def test_compressed_and_over_several_lines(tmp_path: Path) -> None:
 def test_a_document_before_the_list_is_passed_unread(tmp_path: Path) -> None:
     path = write_changes(tmp_path, [change(), change(0)], endContent='[{"parents":' * 60_000)
     assert read([path]).format == "editing"  # the list begins behind the head that detection reads
-    assert get_column(read([path]), "parents") == [[], ["0"]]
+    assert get_column(read([path]), "causes") == [[], ["0"]]
 
 
 def test_bad_changes_keep_their_place(tmp_path: Path) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import main
-from antecede.errors import InputError
-from antecede.tables.trace import arrow
+from antecede.errors import FormatError, InputError
+from antecede.tables.audit import audit_events
+from antecede.tables.false_causality import runs_of
+from antecede.tables.trace import Event, arrow, conform
+from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.reader import ReadOptions
 from tests.tables.trace.files import join_lines, run_command, write_file
 
@@ -73,6 +78,24 @@ def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str)
     trace = arrow.read([path])
     assert trace.events["causes"].to_pylist() == [[], ["a"]]
     assert "causes in " in str(trace.details["candidate_columns"])
+
+
+def test_a_table_in_the_schema_with_parents_instead_of_causes_is_refused(tmp_path: Path) -> None:
+    rows = [Event(id=f"e{k}", send_time=k, causes=(f"e{k - 1}",) if k else ()) for k in range(3)]
+    events = pa.Table.from_batches([to_batch(rows)])
+    old = events.rename_columns([{"causes": "parents"}.get(n, n) for n in events.column_names])
+    path = tmp_path / "old.parquet"
+    pq.write_table(old, path)
+    message = (
+        "column parents: the column of causes is now called causes; rename it, or give --after"
+    )
+    with pytest.raises(FormatError, match=message):
+        arrow.read([path])
+    trace = arrow.read([path], options=ReadOptions(columns={"causes": ("parents",)}))
+    assert trace.events.select(["causes", "send_time"]) == events.select(["causes", "send_time"])
+    for call in (conform, audit_events, lambda table: list(runs_of(table))):
+        with pytest.raises(InputError, match="unknown column parents; .* rename parents to causes"):
+            call(old)
 
 
 def test_columns_told_by_their_usual_names_are_named(

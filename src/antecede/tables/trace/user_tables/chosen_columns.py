@@ -144,7 +144,7 @@ class ChosenColumns:
         self.likely_causes: list[str] = []
         """Unread columns that may contain causes."""
         if "causes" not in options.columns:
-            self._choose_cause_column(sample)
+            self._choose_cause_column(sample, own_schema)
         self.text_causes = self._make_text_causes(sample) if is_untyped else None
         if not can_grow:
             self._check_unused_options(sample)
@@ -206,20 +206,26 @@ class ChosenColumns:
                 return
         self.chosen[name] = ()
 
-    def _choose_cause_column(self, sample: Sequence[Mapping[str, object]]) -> None:
-        """Choose `causes` or `parents`, else the first likely column with an id of the sample."""
+    def _choose_cause_column(
+        self, sample: Sequence[Mapping[str, object]], own_schema: bool
+    ) -> None:
+        """Choose the first likely column with an id of the sample.
+
+        `parents` has priority, as has `causes` if it is empty or the table is in the schema.
+        """
         if _EXCLUDED_BY["causes"] in self.options.columns:
             return
         usual = usual_names.find_usual("causes", list(self.known))
         likely = usual_names.find_likely_causes(self.known)
         ids = self._collect_sample_ids(sample)
         meant = usual_names.find_id_columns([*usual, *likely], sample, ids, self._split_names)
-        if meant and self.chosen["causes"] not in (("causes",), ("parents",)):
+        filled = [one for one in usual if any(self._split_names(row.get(one)) for row in sample)]
+        kept = [("parents",)]
+        if own_schema or "causes" not in filled:
+            kept.append(("causes",))
+        if meant and self.chosen["causes"] not in kept:
             self.chosen["causes"] = (meant[0],)
         if self.chosen["causes"]:
-            filled = [
-                one for one in usual if any(self._split_names(row.get(one)) for row in sample)
-            ]
             likely = list(dict.fromkeys([*filled, *meant]))
         self.likely_causes = [one for one in likely if one not in self.chosen["causes"]]
 
@@ -301,9 +307,7 @@ class ChosenColumns:
 
     def describe_candidates(self) -> str:
         """Return the candidates for the source of causality: "causes in caused_by; ..."."""
-        could = (
-            (name, self.chosen[name]) for name in ("causes", "clock", "clock_members", "kind")
-        )
+        could = ((name, self.chosen[name]) for name in ("causes", "clock", "clock_members", "kind"))
         return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
 
     def describe_guesses(self) -> str:
