@@ -17,7 +17,7 @@ from tests.reference.cause_graph import Graph
 
 
 def expand(spans: list[dict[str, Any]]) -> Graph[int]:
-    """A run of [start, end) is a chain; its first node has the declared parents."""
+    """A run of [start, end) is a chain; its first node has the declared causes."""
     parents: dict[int, list[int]] = {}
     for run in spans:
         start, end = run["span"]
