@@ -36,7 +36,7 @@ SECOND_NS = 1_000_000_000
 
 
 def thread(seed: int, n: int = 30) -> list[Event]:
-    """Return replies with up to three parents, partly out of order."""
+    """Return replies with up to three causes, partly out of order."""
     rng = random.Random(seed)
     rows = [
         Event(
@@ -52,7 +52,7 @@ def thread(seed: int, n: int = 30) -> list[Event]:
 
 
 def longest(graph: Graph[str], node: str) -> int:
-    return max((longest(graph, parent) + 1 for parent in graph.causes[node]), default=0)
+    return max((longest(graph, cause) + 1 for cause in graph.causes[node]), default=0)
 
 
 def says(rule: str, one: Event, other: Event, lt: dict[str, int], bounds: Bounds[str]) -> bool:
@@ -122,17 +122,17 @@ def test_narrow_blocks_of_bits_count_the_same() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from((1, 3)))
 def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
-    seed: int, parents: int, senders: int
+    seed: int, causes: int, senders: int
 ) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(0, 90))
-    child = np.repeat(np.arange(1, max(n, 1)), rng.integers(0, parents + 1, max(n - 1, 0)))
-    parent = (rng.random(len(child)) * child).astype(np.int64)
-    if parents == 1:  # a reply answers one message
-        child, first = np.unique(child, return_index=True)
-        parent = parent[first]
+    effect = np.repeat(np.arange(1, max(n, 1)), rng.integers(0, causes + 1, max(n - 1, 0)))
+    cause = (rng.random(len(effect)) * effect).astype(np.int64)
+    if causes == 1:  # a reply answers one message
+        effect, first = np.unique(effect, return_index=True)
+        cause = cause[first]
     shuffled = rng.permutation(n)
-    of = build_graph(n, shuffled[child], shuffled[parent])
+    of = build_graph(n, shuffled[effect], shuffled[cause])
     terms = int(rng.integers(1, 3))
     low = rng.integers(-9, 9, (terms, senders, senders))
     if terms == 2:  # no pair may be in two windows of a plan
@@ -142,7 +142,7 @@ def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
     linear = rng.integers(0, 3, terms)
     plan = RulePlan(compute_linear_times(of), rng.integers(-30, 30, n), linear, low, high)
     sender = rng.integers(0, senders, n)
-    after, before = np.nonzero(past_of(n, of.start, of.parent).T)
+    after, before = np.nonzero(past_of(n, of.start, of.cause).T)
     apart = plan.value[after] - plan.value[before]
     window = slice(None), sender[before], sender[after]
     both = int(((low[window] <= apart) & (apart <= high[window])).sum())

@@ -94,7 +94,9 @@ def test_a_table_in_the_schema_with_parents_instead_of_causes_is_refused(tmp_pat
     trace = arrow.read([path], options=ReadOptions(columns={"causes": ("parents",)}))
     assert trace.events.select(["causes", "send_time"]) == events.select(["causes", "send_time"])
     for call in (conform, audit_events, lambda table: list(runs_of(table))):
-        with pytest.raises(InputError, match=r"unknown column parents; .* rename parents to causes"):
+        with pytest.raises(
+            InputError, match=r"unknown column parents; .* rename parents to causes"
+        ):
             call(old)
 
 

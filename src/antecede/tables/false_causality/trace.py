@@ -242,16 +242,16 @@ def _list_edges(table: pa.Table) -> Any:
 
 def _list_missing_causes(name: str | None, table: pa.Table) -> pa.Table:
     edges = _list_edges(table)
-    edges = edges.filter(edges["parent"].is_null())
-    edges = edges.take(np.argsort(edges["child"].to_numpy(), kind="stable"))
+    edges = edges.filter(edges["cause"].is_null())
+    edges = edges.take(np.argsort(edges["effect"].to_numpy(), kind="stable"))
     run = pa.array([name] * len(edges), pa.string())
-    message = table["id"].take(edges["child"]).cast(pa.string())
-    cause = edges["parent_id"].cast(pa.string())
+    message = table["id"].take(edges["effect"]).cast(pa.string())
+    cause = edges["cause_id"].cast(pa.string())
     return pa.Table.from_arrays([run, message, cause], schema=MISSING_CAUSE_SCHEMA)
 
 
 def _build_graph(table: pa.Table) -> Graph:
     edges = _list_edges(table)
-    edges = edges.filter(edges["parent"].is_valid())
-    child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
-    return graph.build_graph(len(table), child, parent)
+    edges = edges.filter(edges["cause"].is_valid())
+    effect, cause = (edges[column].to_numpy().astype(np.int64) for column in ("effect", "cause"))
+    return graph.build_graph(len(table), effect, cause)
