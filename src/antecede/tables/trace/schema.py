@@ -69,8 +69,8 @@ def check_cause_column(columns: Collection[str]) -> None:
     """Raise InputError for columns with `parents` instead of `causes`: causes would be ignored."""
     if "parents" in columns and "causes" not in columns:
         raise InputError(
-            "unknown column parents; the column of declared causes is causes: rename parents to "
-            "causes, or drop it if it holds other values"
+            "column parents: the event schema names it causes; rename it to causes, or drop it if "
+            "it holds other values"
         )
 
 

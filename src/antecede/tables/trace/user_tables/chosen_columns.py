@@ -190,7 +190,7 @@ class ChosenColumns:
         """Raise FormatError for a table in the schema with `parents` instead of `causes`."""
         if "parents" in self.known and "causes" not in self.known:
             raise FormatError(
-                "column parents: the column of causes is now called causes; rename it, or give "
+                "column parents: the event schema names it causes; rename it to causes, or give "
                 "--after parents",
                 path=self.source,
             )
