@@ -106,7 +106,7 @@ def test_nothing_and_unusable_columns(spark: SparkSession) -> None:
     with pytest.raises(InputError, match="column causes must be list<item: string>; it is string"):
         antecede.spark.audit_report(wrong)
     old = spark.createDataFrame([], "id string, parents array<string>")
-    with pytest.raises(InputError, match="rename parents to causes"):
+    with pytest.raises(InputError, match="rename it to causes"):
         antecede.spark.audit_report(old)
 
 

@@ -86,17 +86,13 @@ def test_a_table_in_the_schema_with_parents_instead_of_causes_is_refused(tmp_pat
     old = events.rename_columns([{"causes": "parents"}.get(n, n) for n in events.column_names])
     path = tmp_path / "old.parquet"
     pq.write_table(old, path)
-    message = (
-        "column parents: the column of causes is now called causes; rename it, or give --after"
-    )
-    with pytest.raises(FormatError, match=message):
+    message = "column parents: the event schema names it causes; rename it to causes, or "
+    with pytest.raises(FormatError, match=f"{message}give --after parents"):
         arrow.read([path])
     trace = arrow.read([path], options=ReadOptions(columns={"causes": ("parents",)}))
     assert trace.events.select(["causes", "send_time"]) == events.select(["causes", "send_time"])
     for call in (conform, audit_events, lambda table: list(runs_of(table))):
-        with pytest.raises(
-            InputError, match=r"unknown column parents; .* rename parents to causes"
-        ):
+        with pytest.raises(InputError, match=f"{message}drop it"):
             call(old)
 
 
