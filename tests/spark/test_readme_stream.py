@@ -29,7 +29,7 @@ def test_the_lines_for_a_stream_run_and_go_on(
     rocks: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (ROOT / "docs" / "guide.md").read_text()
-    (lines,) = re.findall(r"## A stream.*?```python\n(.*?)```", text, re.DOTALL)
+    (lines,) = re.findall(r"## Order a stream.*?```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     for name in ("in", "out", "checkpoint"):
