@@ -59,3 +59,14 @@ def test_the_table_of_the_readme_is_ordered(
     capsys.readouterr()
     exec(program, {})
     assert capsys.readouterr().out.strip() == expected.strip()
+
+
+def test_the_tutorial_prints_what_it_shows(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "tutorials" / "spark.md").read_text()
+    blocks = re.findall(r"```(python|text)\n(.*?)```", text, re.DOTALL)
+    capsys.readouterr()
+    exec("".join(block for kind, block in blocks if kind == "python"), {})
+    expected = [block.strip() for kind, block in blocks if kind == "text"]
+    assert capsys.readouterr().out.strip().split("\n\n") == expected

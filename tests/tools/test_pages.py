@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from antecede.cli import main
+from antecede.cli import COMMANDS, main
 from antecede.lab.simulate.config import read_scenario
 from antecede.lab.simulate.outputs import meter_figures
 from antecede.tables.audit import audit, audit_events
@@ -20,6 +20,7 @@ from antecede.tables.order.spec import Status
 from antecede.tables.trace import ReadOptions, arrow, read, schema
 from scripts import pages
 from tests.helpers.fixtures import Capture, Patch
+from tools import words
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS, EVENTS = (
@@ -160,9 +161,9 @@ def read_metrics() -> set[str]:
     return {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
 
 
-def run_json(capsys: Capture, *words: str) -> Any:
+def run_json(capsys: Capture, *call: str) -> Any:
     capsys.readouterr()
-    assert main(list(words)) == 0
+    assert main(list(call)) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -187,6 +188,36 @@ def test_the_terminal_does_not_change_the_command_line_page(monkeypatch: Patch) 
     wide = pages.make_cli_page()
     monkeypatch.setenv("COLUMNS", "40")
     assert pages.make_cli_page() == wide
+
+
+def read_commands(page: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the calls of `antecede` on a page: command and options."""
+    text = page.read_text(encoding="utf-8")
+    spans = re.findall(r"`antecede ([a-z][^`]*)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    blocks = re.findall(r"```(?:sh|text)?\n(.*?)```", text, re.DOTALL)
+    lines = re.findall(r"^(?:\$ )?antecede ([a-z].*)$", "\n".join(blocks), re.MULTILINE)
+    for call in (*spans, *lines):
+        command, *rest = call.partition("  #")[0].split()
+        yield command, tuple(word.partition("=")[0] for word in rest if word.startswith("--"))
+
+
+COMMAND_PAGES = [
+    ROOT / name for name in words.CHECKED if name.startswith("docs/") and "cli" not in name
+]
+
+
+@pytest.mark.parametrize(
+    "page", sorted(words.list_files(COMMAND_PAGES)), ids=lambda page: page.name
+)
+def test_commands_and_options_of_pages_exist(page: Path) -> None:
+    unknown = []
+    for command, options in read_commands(page):
+        if command not in COMMANDS:
+            unknown.append(command)
+            continue
+        known = {flag for one in pages.load_parser(command)._actions for flag in one.option_strings}
+        unknown += [f"{command} {option}" for option in options if option not in known]
+    assert unknown == []
 
 
 def test_every_key_of_a_status_has_a_meaning() -> None:
@@ -216,8 +247,8 @@ def test_metrics_of_runs_are_on_the_page(runs: dict[str, Any], tmp_path: Path) -
 
 
 def test_reports_of_compare(capsys: Capture) -> None:
-    words = ("--members", "3", "--seconds", "1", "--json")
-    check_reports("compare", [run_json(capsys, "compare", "bss", *words)])
+    options = ("--members", "3", "--seconds", "1", "--json")
+    check_reports("compare", [run_json(capsys, "compare", "bss", *options)])
 
 
 def test_reports_of_audits(runs: dict[str, Any], tmp_path: Path) -> None:
