@@ -11,6 +11,7 @@ import argparse
 import ast
 import contextlib
 import importlib
+import inspect
 import itertools
 import re
 import sys
@@ -136,7 +137,9 @@ def describe_command(name: str, parser: argparse.ArgumentParser) -> Iterator[str
         if listed:
             yield f"\n| {title} | meaning |\n|---|---|"
             yield from (_format_row(parser, one) for one in listed)
-    if parser.epilog:
+    if parser.epilog and "\n" in parser.epilog.strip():
+        yield f"\n```text\n{inspect.cleandoc(parser.epilog)}\n```"
+    elif parser.epilog:
         yield f"\n{_as_sentence(parser.epilog)}"
 
 
@@ -213,6 +216,9 @@ MEANINGS: Final = {
     "held": "Batches that are held back.",
     "is_durable": "Whether the peer has a store.",
     "kept_bytes": "Size of the kept messages.",
+    "retained_bytes": "Size of the retained messages.",
+    "traffic": "Traffic by direction.",
+    "last_bound_violation": "Text of the last violation.",
     "lane": "This incarnation of the member: NAME~INCARNATION.",
     "last_alarm": "Text of the last alarm.",
     "last_refusal": "Text of the last rejection.",
@@ -281,13 +287,13 @@ def _read_keys(node: ast.ClassDef) -> Iterator[Key]:
             meaning = ""
             if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
                 meaning = _join(str(after.value.value))
-            meaning = meaning or MEANINGS.get(field.target.id, "")
+            meaning = meaning.replace("None:", "null:") or MEANINGS.get(field.target.id, "")
             yield Key(field.target.id, _as_json(ast.unparse(field.annotation)), meaning)
 
 
 def _unit(name: str) -> str:
     """Return the unit that a name tells."""
-    if name.endswith("_s"):
+    if name.endswith(("_s", "_s_ago")):
         return "s"
     return "bytes" if re.search(r"bytes|_limit$", name) else ""
 
