@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,3 +96,20 @@ def test_the_tutorial_finds_the_bug_and_corrects_it(
     (tmp_path / "mine.py").write_text(program.replace(line, line + correction))
     assert main(["check", "mine.py:Mine"]) == 0
     assert passed in capsys.readouterr().out
+
+
+def test_the_headers_of_the_page_are_sent() -> None:
+    page = (ROOT / "docs" / "how-to" / "headers.md").read_text()
+    program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    sent: list[list[tuple[str, bytes]]] = []
+    space = {
+        "message": SimpleNamespace(headers=list),
+        "producer": SimpleNamespace(produce=lambda *_, headers: sent.append(headers)),
+        "request": SimpleNamespace(headers={}),
+        "value": b"paid",
+        "urllib": urllib,
+        "url": "http://127.0.0.1/",
+    }
+    exec(program, space)
+    named = re.findall(r"^\| `(antecede-\w+)` \|", page, re.MULTILINE)
+    assert [name for name, _ in sent[0]] == named

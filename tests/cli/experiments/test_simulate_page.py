@@ -72,8 +72,10 @@ def test_simulate_prints_what_the_page_shows(
     Path("hierarchy.toml").write_text(capsys.readouterr().out, encoding="utf-8")
     assert main(["simulate", "hierarchy.toml"]) == 0
     assert skeleton(capsys.readouterr().out) == skeleton(found[1])
-    scenario = read_scenario("hierarchy.toml")
-    assert scenario_from(scenario_mapping(scenario)) == scenario
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    space: dict[str, object] = {}
+    exec(program, space)
+    assert scenario_from(scenario_mapping(read_scenario("hierarchy.toml"))) == space["scenario"]
 
 
 def test_the_snapshots_of_the_page(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
