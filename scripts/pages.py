@@ -1,8 +1,9 @@
-"""Writer of the generated reference pages: `python -m scripts.pages [--check]`.
+"""Writer of the generated reference pages: `python -m scripts.pages [--check | --outputs]`.
 
-Whole pages: the command line, and performance. Sections between two markers of a page: the columns
-of the event schema, and the keys of a peer's status. `--check` writes nothing and exits with 1 if a
-page differs.
+The page of the command line is generated. Other pages have generated sections between two markers:
+the event schema, the keys of a peer's status, and the ledger. `--check` writes nothing and exits
+with 1 if a page differs. `--outputs` runs the commands of docs/simulate.md and replaces their
+outputs.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import ast
 import contextlib
 import importlib
 import inspect
+import io
 import itertools
+import os
 import re
 import sys
+import tempfile
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -344,6 +348,64 @@ def _format_entry(entry: ledger.LedgerEntry) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
+# -- outputs of commands -----------------------------------------------------------------------
+
+SIMULATE: Final = Path("simulate.md")
+WIDTH: Final = "100"
+"""Columns of the terminal in outputs."""
+
+
+def replace_outputs(page: str) -> str:
+    """Return a page whose blocks of commands (`$ antecede ...`) have the current outputs."""
+    blocks = re.compile(r"^```\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        return blocks.sub(lambda block: f"```\n{_run_block(block[1])}```", page)
+
+
+def _run_block(block: str) -> str:
+    """Run the commands of a block in turn; `cat FILE` creates the file from the text below it."""
+    lines = []
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        words = command.split()
+        if words[0] == "cat":
+            Path(words[1]).write_text(shown, encoding="utf-8")
+        elif ">" in words:
+            Path(words[-1]).write_text(_run(words[1:-2]), encoding="utf-8")
+        elif shown.startswith("...\n"):
+            shown = f"...\n{_cut(_run(words[1:]), shown.split()[1])}\n"
+        else:
+            shown = _keep_shown(shown, _run(words[1:]))
+        lines += [f"$ {command}\n", shown]
+    return "".join(lines)
+
+
+def _keep_shown(shown: str, output: str) -> str:
+    """Return as many paragraphs of an output as were shown; a line of durations keeps its words."""
+    count = len(shown.strip().split("\n\n"))
+    text = "\n\n".join(output.strip().split("\n\n")[:count]) + "\n"
+    for old in re.findall(r"^.*, [\d.]+ s, .*$", shown, re.MULTILINE):
+        number = re.compile(r"[\d.,]+\d")
+        for new in re.findall(r"^.*, [\d.]+ s, .*$", text, re.MULTILINE):
+            if number.sub("#", old) == number.sub("#", new):
+                text = text.replace(new, old)
+    return text
+
+
+def _cut(output: str, first: str) -> str:
+    """Return the paragraph of an output that begins with a word, from that line on."""
+    return output[re.search(rf"^{first}\b", output, re.MULTILINE).start() :].partition("\n\n")[0]  # type: ignore[union-attr]
+
+
+def _run(words: list[str]) -> str:
+    output = io.StringIO()
+    with mock.patch.dict(os.environ, COLUMNS=WIDTH), contextlib.redirect_stdout(output):
+        code = run_command(words)
+    if code:
+        raise RuntimeError(f"antecede {' '.join(words)}: exit code {code}")
+    return output.getvalue()
+
+
 def find_stale(pages: Mapping[Path, str]) -> list[Path]:
     """Return the pages whose file differs from the generated text."""
     return [
@@ -355,6 +417,10 @@ def find_stale(pages: Mapping[Path, str]) -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     """Write the pages that differ, or name them with `--check`; return the exit code."""
+    if "--outputs" in arguments:
+        page = DOCS / SIMULATE
+        page.write_text(replace_outputs(page.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
     pages = make_pages()
     stale = find_stale(pages)
     for page in stale:
