@@ -111,8 +111,7 @@ def _describe_worse_feed(curves: Curves, feed: str) -> list[str]:
     longer = curves.find_worse_widths(feed, lambda a, b: (a.wait_p99 or 0) > (b.wait_p99 or 0))
     if longer:
         found.append(
-            '"release" has a larger wait p99 than the capped watermark at '
-            f"{format_widths(longer)}"
+            f'"release" has a larger wait p99 than the capped watermark at {format_widths(longer)}'
         )
     fuller = curves.find_worse_widths(feed, lambda a, b: a.buffered_most > b.buffered_most)
     if fuller:
