@@ -305,6 +305,7 @@ ENTRIES: Mapping[str, Entry] = {
             "TvLt",
             overhead="O(t)",
             storage="O(t + n + g + q)",
+            page="tv",
         ),
         Entry(
             "tv-pt",
@@ -316,6 +317,7 @@ ENTRIES: Mapping[str, Entry] = {
             errata={_DEFECTIVE: "E48"},
             overhead="O(t)",
             storage="O(t + n + g + q)",
+            page="tv",
         ),
         Entry(
             "tv-vt",
@@ -327,6 +329,7 @@ ENTRIES: Mapping[str, Entry] = {
             errata={_DEFECTIVE: "E51"},
             overhead="O(t + n)",
             storage="O(t + n + g + q)",
+            page="tv",
         ),
         Entry(
             "htbc",
