@@ -148,10 +148,11 @@ def list_results(name: str, findings: Findings) -> Iterator[Result]:
     for section in findings.sections:
         for row in section.rows:
             if row.paper is not None:
-                deviation, verdict = compare_values(row.paper, row.ours)
+                ours = format_value(row.ours)
+                deviation, verdict = compare_values(row.paper, float(ours))
                 yield Result(
                     *(paper, FIGURE, row.figure, row.quantity, row.condition, row.unit),
-                    *(f"{row.paper:.12g}", format_value(row.ours), deviation, verdict, row.note),
+                    *(f"{row.paper:.12g}", ours, deviation, verdict, row.note),
                     command,
                 )
         for claim in section.claims:
@@ -274,7 +275,7 @@ def render_paper(paper: str, rows: Sequence[Result]) -> Iterator[str]:
 
 def make_anchor(title: str) -> str:
     """Return the anchor of a heading."""
-    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    return re.sub(r"[- ]+", "-", re.sub(r"[^\w -]", "", title.lower()))
 
 
 def _render_figures(rows: Sequence[Result]) -> Iterator[str]:
