@@ -297,10 +297,10 @@ def _render_examples(rows: Sequence[Result]) -> Iterator[str]:
 
 
 def _render_claims(rows: Sequence[Result]) -> Iterator[str]:
-    yield "| place | claim | in the runs | verdict |"
-    yield "|---|---|---|---|"
+    yield "| place | claim | part of the study | in the runs | verdict |"
+    yield "|---|---|---|---|---|"
     for row in rows:
-        yield _join_cells(row.place, f"{row.quantity} ({row.condition})", row.ours, row.verdict)
+        yield _join_cells(row.place, row.quantity, row.condition, row.ours, row.verdict)
 
 
 RENDERERS: Final = {FIGURE: _render_figures, EXAMPLE: _render_examples, CLAIM: _render_claims}
