@@ -35,6 +35,8 @@ FIGURE, EXAMPLE, CLAIM = "figure", "example", "claim"
 CLOSE_VERDICT, NEAR_VERDICT, FAR_VERDICT = "within 6 %", "within 10 %", "deviates"
 EQUAL, MISPRINT, DIFFERENT = "equal", "misprint", "different"
 CLAIM_VERDICTS: Final = ("holds", "does not hold", "undecided", "not run")
+PARTIAL: Final = re.compile(r"^quick run|not selected")
+"""Conditions of a study that has not all results."""
 OURS: Final = "ours"
 """Place of a claim that no paper makes."""
 
@@ -133,8 +135,9 @@ def collect_results(folder: Path) -> tuple[list[Result], dict[str, Plot]]:
         findings = read_summary(folder / name / "summary.json")
         if findings.failed:
             raise SystemExit(f"{folder / name}: {len(findings.failed)} runs failed; run them again")
-        if any(text.startswith("quick run") for text in findings.conditions):
-            raise SystemExit(f"{folder / name}: results of a quick run; run the full study")
+        partial = [text for text in findings.conditions if PARTIAL.search(text)]
+        if partial:
+            raise SystemExit(f"{folder / name}: {partial[0]}; run the full study")
         results += list_results(name, findings)
         plots |= {plot.key: plot for section in findings.sections for plot in section.plots}
     order = {paper: number for number, paper in enumerate(PAPERS)}
@@ -226,8 +229,9 @@ def render_page(results: Sequence[Result]) -> str:
         f"Values have the verdict *{CLOSE_VERDICT}*, *{NEAR_VERDICT}* or *{FAR_VERDICT}*.",
         f"States of worked examples are *{EQUAL}*, or the printed state is a *{MISPRINT}* "
         "([errata](errata.md)).",
-        "Claims hold or do not hold in the runs. "
+        "Claims hold or do not hold in the runs.",
         f"The place *{OURS}* marks a claim that the paper does not make; the summary omits it.",
+        "Runs are simulations with fixed seeds, so the values do not depend on the machine.",
         "",
         *render_summary(papers),
     ]
@@ -238,18 +242,20 @@ def render_page(results: Sequence[Result]) -> str:
 
 def render_summary(papers: Iterable[tuple[str, Sequence[Result]]]) -> Iterator[str]:
     """Yield the table of verdicts by paper."""
-    yield "| paper | values | within 6 % | within 10 % | states | equal | claims | hold |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| paper | values within 6 % | within 10 % | states equal | claims that hold |"
+    yield "|---|---|---|---|---|"
     for paper, rows in papers:
         verdicts = Counter((row.kind, row.verdict) for row in rows if row.place != OURS)
         kinds = Counter(row.kind for row in rows if row.place != OURS)
         close = verdicts[FIGURE, CLOSE_VERDICT]
         counts = (
-            *(kinds[FIGURE], close, close + verdicts[FIGURE, NEAR_VERDICT]),
-            *(kinds[EXAMPLE], verdicts[EXAMPLE, EQUAL]),
-            *(kinds[CLAIM], verdicts[CLAIM, "holds"]),
+            (close, kinds[FIGURE]),
+            (close + verdicts[FIGURE, NEAR_VERDICT], kinds[FIGURE]),
+            (verdicts[EXAMPLE, EQUAL], kinds[EXAMPLE]),
+            (verdicts[CLAIM, "holds"], kinds[CLAIM]),
         )
-        yield f"| [{paper}](#{make_anchor(paper)}) | {' | '.join(map(str, counts))} |"
+        cells = [f"{count} of {whole}" if whole else "-" for count, whole in counts]
+        yield f"| [{paper}](#{make_anchor(paper)}) | {' | '.join(cells)} |"
     yield ""
 
 
@@ -279,28 +285,29 @@ def make_anchor(title: str) -> str:
 
 
 def _render_figures(rows: Sequence[Result]) -> Iterator[str]:
-    yield "| place | quantity | condition | published | ours | unit | deviation | verdict |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| place | quantity | published | ours | deviation | verdict |"
+    yield "|---|---|---|---|---|---|"
     for row in rows:
         verdict = f"{row.verdict}; {row.note}" if row.note else row.verdict
-        yield _join_cells(*row[2:5], row.published, row.ours, row.unit, row.deviation, verdict)
+        quantity = f"{row.quantity}, {row.unit} ({row.condition})"
+        yield _join_cells(row.place, quantity, row.published, row.ours, row.deviation, verdict)
 
 
 def _render_examples(rows: Sequence[Result]) -> Iterator[str]:
-    yield "| place | event | state | published | ours | verdict |"
-    yield "|---|---|---|---|---|---|"
+    yield "| place | state | published | ours | verdict |"
+    yield "|---|---|---|---|---|"
     for row in rows:
         verdict = f"{row.verdict}, {row.note}" if row.note else row.verdict
-        yield _join_cells(
-            row.place, row.condition, row.quantity, f"`{row.published}`", f"`{row.ours}`", verdict
-        )
+        state = f"{row.condition}: {row.quantity}"
+        yield _join_cells(row.place, state, f"`{row.published}`", f"`{row.ours}`", verdict)
 
 
 def _render_claims(rows: Sequence[Result]) -> Iterator[str]:
-    yield "| place | claim | part of the study | in the runs | verdict |"
-    yield "|---|---|---|---|---|"
+    yield "| place | claim | in the runs | verdict |"
+    yield "|---|---|---|---|"
     for row in rows:
-        yield _join_cells(row.place, row.quantity, row.condition, row.ours, row.verdict)
+        claim = f"{row.quantity} ({row.condition})"
+        yield _join_cells(row.place, claim, row.ours, row.verdict)
 
 
 RENDERERS: Final = {FIGURE: _render_figures, EXAMPLE: _render_examples, CLAIM: _render_claims}
