@@ -171,10 +171,11 @@ def find_paper(name: str) -> str:
 
 
 def compare_values(published: float, ours: float) -> tuple[str, str]:
-    """Return the deviation in percent, and the verdict."""
+    """Return the deviation in percent (from 100 % on: the ratio), and the verdict."""
     share = ours / published - 1
+    deviation = f"{100 * share:+.1f} %" if abs(share) < 1 else f"{share + 1:.3g} times"
     verdict = CLOSE_VERDICT if abs(share) <= CLOSE else NEAR_VERDICT
-    return f"{100 * share:+.1f} %", verdict if abs(share) <= NEAR else FAR_VERDICT
+    return deviation, verdict if abs(share) <= NEAR else FAR_VERDICT
 
 
 def format_value(value: float) -> str:
@@ -225,7 +226,7 @@ def render_page(results: Sequence[Result]) -> str:
         "`make results` runs the full studies and writes this page.",
         "The rows are in [results.csv](results.csv), with the command that repeats each.",
         "",
-        "Deviation is ours divided by published, minus 1.",
+        "Deviation is ours divided by published, minus 1; from 100 % on the ratio is shown.",
         f"Values have the verdict *{CLOSE_VERDICT}*, *{NEAR_VERDICT}* or *{FAR_VERDICT}*.",
         f"States of worked examples are *{EQUAL}*, or the printed state is a *{MISPRINT}* "
         "([errata](errata.md)).",
@@ -267,6 +268,7 @@ def render_paper(paper: str, rows: Sequence[Result]) -> Iterator[str]:
     yield from (f"Protocols: {', '.join(links)}.", f"[Notebook](notebooks/{page.notebook}.ipynb).")
     commands = sorted({row.command for row in rows if row.kind != EXAMPLE})
     yield from (f"Repeat with {' and '.join(f'`{one}`' for one in commands)}.", "")
+    yield from render_places([row for row in rows if row.kind == FIGURE])
     for kind, title in ((FIGURE, "values"), (EXAMPLE, "worked examples"), (CLAIM, "claims")):
         chosen = [row for row in rows if row.kind == kind]
         if kind == CLAIM:
@@ -277,6 +279,19 @@ def render_paper(paper: str, rows: Sequence[Result]) -> Iterator[str]:
     for file, caption in page.pictures:
         yield from (f"![{caption}](figures/{file}.svg)", "", f"*{caption[0].upper()}{caption[1:]}*")
         yield ""
+
+
+def render_places(rows: Sequence[Result]) -> Iterator[str]:
+    """Yield the table of verdicts by figure of the paper."""
+    places = Counter(row.place.split(",")[0] for row in rows)
+    if len(places) < 2:
+        return
+    yield from ("| figure | values | within 6 % | within 10 % |", "|---|---|---|---|")
+    for place, count in sorted(places.items()):
+        verdicts = Counter(row.verdict for row in rows if row.place.split(",")[0] == place)
+        close = verdicts[CLOSE_VERDICT]
+        yield f"| {place} | {count} | {close} | {close + verdicts[NEAR_VERDICT]} |"
+    yield ""
 
 
 def make_anchor(title: str) -> str:
