@@ -55,7 +55,11 @@ def test_the_page_is_that_of_the_table() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_published_value_of_a_study_occurs(name: str) -> None:
     page = read_page(f"antecede.lab.reproductions.{name}")
-    published = Counter(float(value) for value in page.get("published", {}).values())
+    given = page.get("published", {})
+    # A name with a prefix ("inside: ...") is a second use of the value without it.
+    published = Counter(
+        float(value) for key, value in given.items() if key.partition(": ")[2] not in given
+    )
     assert published <= Counter(float(row.published) for row in list_rows(name, FIGURE))
     assert {row.paper for row in list_rows(name, FIGURE)} <= {find_paper(name)}
 
