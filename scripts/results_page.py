@@ -221,8 +221,8 @@ def render_page(results: Sequence[Result]) -> str:
     lines = [
         "# Results: published values and ours",
         "",
-        "Every published value, worked example and claim of the five papers stands here beside the "
-        "result of this package.",
+        "This page has the published values, worked examples and claims of the five papers, beside "
+        "the results of this package.",
         "`make results` runs the full studies and writes this page.",
         "The rows are in [results.csv](results.csv), with the command that repeats each.",
         "",
