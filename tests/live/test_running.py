@@ -111,7 +111,7 @@ def test_the_pages_agree_with_the_code() -> None:
 
 
 async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: Path) -> None:
-    assert "newcomers do not hear its owner" in PAGE
+    assert "joining members reject the batches of its owner" in PAGE
     keys.make_member(folder / "keys", "alice", days=1, force=True)
 
     def member(name: str) -> Peer:

@@ -11,7 +11,7 @@ the group.
     id           of the message: "SENDER-ID:NUMBER"
     seq          send: number in the sender log; deliver: number in this trace, from 1
     member       sender id: one incarnation of a member
-    parents      send: direct causes in the order. With order "reply" the parents. With causal
+    causes       send: direct causes in the order. With order "reply" the parents. With causal
                  orders the newest message taken from each sender since the last send, and
                  that send. With "fifo" that send.
     send_time    of a send; arrival of a delivery: the system clock, ns
@@ -66,7 +66,7 @@ class _Rows(NamedTuple):
     size: int
     seq: int
     """Of the first message: number in the sender log, or among the deliveries of the trace."""
-    parents: tuple[str, ...]
+    causes: tuple[str, ...]
     time_ns: int
 
 
@@ -113,13 +113,13 @@ class TraceWriter:
     def record_send(self, message: Id, reply_to: Iterable[Id] = ()) -> None:
         """Record a send of the application."""
         number = message.number
-        parents = [str(one) for one in reply_to]
-        parents += [f"{lane}:{newest}" for lane, newest in self._since.items()]
+        causes = [str(one) for one in reply_to]
+        causes += [f"{lane}:{newest}" for lane, newest in self._since.items()]
         if self._last and self._relation in (Relation.FIFO, Relation.BY_DELIVERY):
-            parents.append(f"{self._me}:{self._last}")
+            causes.append(f"{self._me}:{self._last}")
         self._since.clear()
         self._last = number
-        self._put(_Rows(SEND, self._me, number, 1, number, tuple(parents), time.time_ns()))
+        self._put(_Rows(SEND, self._me, number, 1, number, tuple(causes), time.time_ns()))
 
     def record_deliveries(self, said: SentBatch) -> None:
         """Record deliveries, except history from before the join."""
@@ -334,7 +334,7 @@ def _number(path: Path) -> int:
 
 
 def _table(rows: Sequence[_Rows], me: str, run: str, first: int) -> pa.RecordBatch:
-    columns: dict[str, list[Any]] = {name: [] for name in ("kind", "id", "seq", "parents")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("kind", "id", "seq", "causes")}
     send_time: list[int | None] = []
     arrival: list[int | None] = []
     for one in rows:
@@ -342,7 +342,7 @@ def _table(rows: Sequence[_Rows], me: str, run: str, first: int) -> pa.RecordBat
         columns["kind"] += [one.kind] * one.size
         columns["id"] += [f"{one.lane}:{number}" for number in numbers]
         columns["seq"] += range(one.seq, one.seq + one.size)
-        columns["parents"] += [one.parents] * one.size
+        columns["causes"] += [one.causes] * one.size
         sent = one.kind == SEND
         send_time += [one.time_ns if sent else None] * one.size
         arrival += [None if sent else one.time_ns] * one.size

@@ -20,7 +20,7 @@ def print_ordered(spec: OrderSpec, late: int, source: str, lacking: int, names: 
     """Print by what events were ordered, how many waited, and how many lack a cause."""
     causes = {
         evidence.CLOCKS: "vector clocks",
-        evidence.CAUSES: "declared parents",
+        evidence.CAUSES: "declared causes",
         evidence.SEQUENCE: "each member's own numbers",
     }.get(source, "no causes")
     causes += f" ({evidence.SOURCE}: {source})"
