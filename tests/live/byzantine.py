@@ -241,7 +241,7 @@ class Mallory(Node):
                     wire.pack_frame(wire.BATCH, self._another_number(place, lane, number)),
                     wire.pack_frame(wire.SIGNER, block(lane.encode()), draw.randbytes(9)),
                     wire.pack_names([lane, f"{MALLORY}~{draw.randrange(10**8):08}", "y~00000000"]),
-                    wire.pack_frame(wire.BYE, b"put out of the group: " + lane.encode()),
+                    wire.pack_frame(wire.BYE, b"evicted from the group: " + lane.encode()),
                     wire.pack_frame(draw.randrange(20), draw.randbytes(draw.randrange(30))),
                     wire.pack_join_reply(
                         wire.JoinReply(b"8" * 8, b"", {}, {self.lane: ""}, (), {}, b"\0")

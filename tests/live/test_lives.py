@@ -74,6 +74,6 @@ async def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(
         assert not joining.done()
         first.node.go_out("another incarnation of alice has started")
         first._waking.wake()
-        with pytest.raises(PeerError, match="left the group for good: another incarnation"):
+        with pytest.raises(PeerError, match="out of the group: another incarnation"):
             await asyncio.wait_for(joining, 5)
         assert member_of(first.node.lane) == "alice"

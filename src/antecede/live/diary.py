@@ -189,7 +189,7 @@ class StatusLogger:
                 yield LogEntry("in_majority", "in a majority part again", {})
         if node.out and not self._out:
             self._out = True
-            yield LogEntry("evicted", f"left the group for good: {node.out}", {"reason": node.out})
+            yield LogEntry("evicted", f"out of the group: {node.out}", {"reason": node.out})
 
 
 def write(log: logging.Logger, peer: str, room: str, entry: LogEntry) -> None:

@@ -103,7 +103,7 @@ class Node:
         self.refusal = ""
         """Reason of a member that rejected this joining one."""
         self.out = ""
-        """Reason why this incarnation has left the group for good. Empty: it has not."""
+        """Reason why this incarnation is out of the group. Empty: it has not."""
         self.left = False
         """True once this member has announced its leave. It sends nothing more."""
         self._closed_to: set[str] = set()
@@ -177,7 +177,7 @@ class Node:
     def active(self) -> Ordering:
         """Ordering of the group. Raises LocalError without a group."""
         if self.out:
-            raise LocalError(f"{self.name} has left the group for good: {self.out}")
+            raise LocalError(f"{self.name} is out of the group: {self.out}")
         if self.ordering is None:
             raise LocalError(f"{self.name} is not in a group; call `join` or `bootstrap` first")
         return self.ordering

@@ -547,7 +547,7 @@ class Peer:
         """Return whether the store has the first own batch. Raises PeerError after an eviction."""
         node = self.node
         if node.out:  # by a later incarnation of this name
-            raise PeerError(f"{self.name} has left the group for good: {node.out}")
+            raise PeerError(f"{self.name} is out of the group: {node.out}")
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
     async def leave(self, *, timeout_s: float = 5.0) -> tuple[Id, ...]:
@@ -650,7 +650,7 @@ class Peer:
             return True
         self._check_open()  # possible even after a leave
         if self.node.out:
-            raise PeerError(f"{self.name} has left the group for good: {self.node.out}")
+            raise PeerError(f"{self.name} is out of the group: {self.node.out}")
         return False
 
     def send_nowait(
@@ -890,7 +890,7 @@ class Peer:
         if node.left:
             raise self._has_left()
         if node.out:
-            raise PeerError(f"{self.name} has left the group for good: {node.out}")
+            raise PeerError(f"{self.name} is out of the group: {node.out}")
 
     def _has_left(self) -> PeerError:
         if not self._restored:

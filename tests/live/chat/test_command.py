@@ -305,7 +305,7 @@ def test_who_comes_again_under_the_same_name_takes_the_place_of_the_first(starte
     bob.until(r"/help lists")
     again = started.chat("bob")
     again.until(r"bob in room design: 2 here")
-    bob.until(r"antecede: bob has left the group for good: another incarnation of bob has started")
+    bob.until(r"antecede: bob is out of the group: another incarnation of bob has started")
     bob.ends(2)
     again.write("it is me\n")
     alice.until(r"bob: it is me")
