@@ -770,7 +770,7 @@ async def test_who_is_replaced_is_told_by_its_next_life(
             await again.join(bob.address)
             await until(lambda: alice.node.out)
             assert alice.node.out == "another incarnation of alice has started"
-            with pytest.raises(PeerError, match="for good: another incarnation of alice has"):
+            with pytest.raises(PeerError, match="out of the group: another incarnation of alice"):
                 await alice.send(b"still here")
             assert again.members == bob.members == ("alice", "bob", "carol", "mallory")
             assert not again.node.out
