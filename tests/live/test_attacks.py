@@ -743,7 +743,7 @@ async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
         await alice.send(b"the last")
         await settled(alice, bob)
         await bob.flush()
-        await until(lambda: bob.node.safe()[lane] == alice.node.active.lanes.newest(lane))
+        await until(lambda: bob.node.safe().get(lane) == alice.node.active.lanes.newest(lane))
         await alice.close()
         await bob.close()
         assert carol.node.active.lanes.newest(lane) < bob.node.active.lanes.newest(lane)
