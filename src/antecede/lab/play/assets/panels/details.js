@@ -2,7 +2,7 @@
 
 import { el } from "../../../../core/pages/assets/elements.js";
 import { describeCommand } from "./steps.js";
-import { constantFields, stateAfter } from "./tables.js";
+import { constantFields, stateAfter } from "../state_grid.js";
 import { plain } from "../../../../core/pages/assets/text.js";
 
 export function detailsPanel(app) {

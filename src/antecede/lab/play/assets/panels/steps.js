@@ -1,7 +1,7 @@
 // List of the actions, with buttons to move, change and remove them, and of the copies in flight.
 
 import { el } from "../../../../core/pages/assets/elements.js";
-import { stateAfter } from "./tables.js";
+import { stateAfter } from "../state_grid.js";
 import { plain } from "../../../../core/pages/assets/text.js";
 
 export function stepsPanel(app) {
