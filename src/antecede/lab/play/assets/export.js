@@ -14,6 +14,17 @@ export function exportStep(app) {
   app.say(`Step ${app.step} is exported as ${link.download}.`);
 }
 
+/** Print the diagrams on one page of their size. */
+export function fitPrint() {
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets = [sheet];
+  window.addEventListener("beforeprint", () => {
+    const runs = document.getElementById("runs");
+    const height = runs.scrollHeight + document.getElementById("top").offsetHeight;
+    sheet.replaceSync(`@page { size: ${runs.scrollWidth}px ${height + 8}px; margin: 0; }`);
+  });
+}
+
 /** Return the visible content of an element as SVG. */
 function drawPage(root) {
   const box = root.getBoundingClientRect();

@@ -12,7 +12,7 @@ import { buildRows, drawRow } from "./rows.js";
 import { stepsPanel } from "./panels/steps.js";
 import { Exercises, exercisesPanel } from "./panels/exercises.js";
 import { openFile, saveFile, textPanel } from "./panels/scenario_text.js";
-import { exportStep } from "./export.js";
+import { exportStep, fitPrint } from "./export.js";
 import { plain } from "../../../core/pages/assets/text.js";
 
 const PANELS = {
@@ -583,6 +583,7 @@ async function begin() {
     }
     const exercise = given.exercise ?? (given.text === undefined ? app.start.exercise : null);
     if (exercise) await app.exercises.begin(exercise, given.text === undefined);
+    fitPrint();
     watch(app);
   } catch (error) {
     loading.textContent = error.message;

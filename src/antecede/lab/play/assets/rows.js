@@ -52,7 +52,7 @@ function arrange(app, holder, views) {
   let low = null;
   const found = all.find((one) => {
     const { fits, height } = apply(app, holder, views, one, tables);
-    if (fits && (!low || height < low.height)) low = { one, height };
+    if (fits && (!low || one.scale > low.one.scale || (one.scale === low.one.scale && height < low.height))) low = { one, height };
     return fits && height <= holder.parentElement.clientHeight;
   });
   if (!found) apply(app, holder, views, low?.one ?? (app.large ? all.findLast((one) => one.columns === 1) : all[0]), tables);
@@ -91,7 +91,7 @@ function apply(app, holder, views, arrangement, tables) {
 }
 
 function measure(app, view, gap) {
-  const beside = app.under || document.body.classList.contains("bare") ? {} : { needs: view.table.needs, head: view.table.line };
+  const beside = app.under || document.body.classList.contains("bare") ? {} : { needs: view.table.needs, head: view.table.line + 2 };
   const numbers = app.large ? (view.index < app.columns ? TEXT * app.unit : 0) : 12 * app.unit;
   view.size = new RunLayout(view.run, app.comparison, { width: view.scroller.clientWidth, gap, unit: app.unit, numbers, head: 0, ...beside });
 }
@@ -119,7 +119,7 @@ function reserveHead(app, view) {
   const longest = steps.reduce((best, one) => (length(one) > length(best) ? one : best), steps[0]);
   view.caption.style.minHeight = "";
   showHead(view, longest);
-  view.caption.style.minHeight = `${view.caption.offsetHeight}px`;
+  view.caption.style.minHeight = `${Math.ceil(view.caption.getBoundingClientRect().height)}px`;
 }
 
 /** Return the width of the member names, px; names beyond the maximum wrap. */

@@ -191,8 +191,10 @@ const emsOf = (text) => widthOf(text, 1, 700);
 function gridOf(field, state) {
   const parsed = new Map();
   for (const name of field.names) {
-    const rows = isEmpty(state[name]) ? [] : parseGrid(state[name]);
     const own = field.names.length > 1 ? name.slice(field.title.length + 1, -1) : null;
+    let rows = isEmpty(state[name]) ? [] : parseGrid(state[name]);
+    // A matrix whose rows are all unknown: (?, ?, ?).
+    if (!own && field.rows.length > 1 && rows.length === 1) rows = rows[0][1].map(([row, text]) => [row, [[null, text]]]);
     for (const [row, cells] of rows) parsed.set(own ?? row, new Map(cells));
   }
   return field.rows.map((row) => field.columns.map((column) => plain(parsed.get(row)?.get(column) ?? parsed.get(row)?.get(null) ?? "", 4000).replace(/^none$/, "–")));

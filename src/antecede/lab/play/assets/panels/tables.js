@@ -12,6 +12,7 @@ export function memberTable(app, view) {
       el("span", { role: "rowheader", class: "member" }, plain(run.timelines[k].name, 200)),
       cells.map((lines, j) => cell(table, table.columns[j], run.timelines[k].forwards && j === 0 ? [[{ text: "forwards", css: "soft" }]] : lines)));
     made.style.top = `${layout.timelineY[k]}px`;
+    made.style.height = `${table.needs[k]}px`;
     return made;
   });
   const head = el("div", { role: "row", class: "member-row head" }, el("span", { role: "columnheader", class: "member" }), table.columns.map((column) => headCell(table, column)));
