@@ -61,8 +61,8 @@ CUT = """
 """Diagrams and tables that do not fit their width."""
 OUTSIDE = """
 () => [...document.querySelectorAll(".beside")].flatMap((beside) => {
-  const boxes = [...beside.querySelectorAll(".member-row > *")].filter((one) => one.checkVisibility());
-  const rows = boxes.map((one) => one.getBoundingClientRect());
+  const all = [...beside.querySelectorAll(".member-row > *")];
+  const rows = all.filter((one) => one.checkVisibility()).map((one) => one.getBoundingClientRect());
   const { top, bottom } = beside.getBoundingClientRect();
   const found = rows.filter((row) => row.top < top - 1 || row.bottom > bottom + 1);
   const under = (a) => rows.some((b) => a.left === b.left && a.top < b.top && a.bottom > b.top + 1);
