@@ -535,7 +535,7 @@ def test_a_click_on_a_mark_says_what_each_protocol_did(benches: Benches) -> None
     assert "Step 4: b arrives at P3" in told
     assert "P3 delivers b BEFORE a" in told
     assert "it waits for a from P1" in told
-    shown.click("#panel >> text=Lost instead")
+    shown.click("#panel >> text=Lose it instead")
     wait_until(shown, "playground.comparison.commands[3].text === 'lose P3 b'")
 
 
@@ -547,7 +547,7 @@ def test_every_panel_is_made_of_words(benches: Benches) -> None:
         assert "[object" not in shown.inner_text("#panel"), key
         assert "undefined" not in shown.inner_text("#panel"), key
     shown.keyboard.press("?")
-    assert "for a projector" in shown.inner_text("#panel dl.keys")
+    assert "for projectors" in shown.inner_text("#panel dl.keys")
 
 
 def test_an_execution_that_breaks_a_protocol_is_found_and_opened(benches: Benches) -> None:

@@ -154,7 +154,7 @@ function runHead(app, view) {
   name.title = run.title;
   return el("header", { class: "run-head" }, name, view.caption,
     el("span", { class: "moves" },
-      index > 0 ? el("button", { type: "button", class: "small", title: "Higher", "aria-label": `${run.title} higher`, onclick: () => app.swapProtocols(index, index - 1) }, "↑") : null,
+      index > 0 ? el("button", { type: "button", class: "small", title: "Move up", "aria-label": `Move ${run.title} up`, onclick: () => app.swapProtocols(index, index - 1) }, "↑") : null,
       count > 1 ? el("button", { type: "button", class: "small", title: "Remove", "aria-label": `Remove ${run.title}`, onclick: () => app.removeProtocol(index) }, "✕") : null));
 }
 
