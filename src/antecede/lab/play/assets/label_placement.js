@@ -1,10 +1,10 @@
 // Label placement: among the candidates that cover nothing, in order of preference, the one that
 // crosses the fewest lines. Boxes are [left, top, right, bottom] in px.
 
-const CLEAR = 3; // distance of a label from a line, px
-
 export class LabelPlacement {
-  constructor() {
+  /** `clear`: distance of a label from a line, px. */
+  constructor(clear) {
+    this.clear = clear;
     this.boxes = [];
     this.lines = [];
   }
@@ -40,7 +40,7 @@ export class LabelPlacement {
 
   /** Return the weight of the lines that a box crosses or nearly touches; counting stops at `limit`. */
   crossed([left, top, right, bottom], limit) {
-    const box = [left - CLEAR, top, right + CLEAR, bottom];
+    const box = [left - this.clear, top, right + this.clear, bottom];
     let sum = 0;
     for (const [piece, weight] of this.lines) {
       if (!crosses(box, piece)) continue;

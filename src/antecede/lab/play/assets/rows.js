@@ -17,14 +17,15 @@ const LARGE = [2.4, 2.1, 1.85, 1.6]; // units of the large mode; the last has te
 /** Return the arrangements to try, in order of preference; the first is the default.
  *
  * `unit`: scale of the diagrams; `columns`: diagrams side by side; `words`: maximum width of a column of
- * words, em; `under`: the tables are below the diagrams.
+ * words, em; `under`: the tables are below the diagrams; `short`: the tables have only the fields.
  */
 function arrangements(app, count) {
   const phone = window.innerWidth < 760;
   const base = phone ? [0.92] : [1, 0.9].map((part) => part * (window.innerWidth >= 1900 ? 1.2 : 1));
   const units = !app.large ? base : phone ? LARGE.slice(-1) : LARGE;
-  const all = (columns, words, under) => units.map((unit) => ({ unit, columns, words, under, scale: app.large ? 1 : unit / units[0] }));
-  if (phone) return all(1, 11, true);
+  const all = (columns, words, under, short = app.large && columns > 1) =>
+    units.map((unit) => ({ unit, columns, words, under, short, scale: app.large ? 1 : unit / units[0] }));
+  if (phone) return [...all(1, 11, true), ...all(1, 6, true, true)];
   const two = count > 1 && window.innerWidth >= 1000;
   return [all(1, 11, false), all(1, 6, false), two ? [...all(2, 11, false), ...all(2, 6, false)] : [], all(1, 11, true), two ? all(2, 11, true) : []].flat();
 }
@@ -52,7 +53,7 @@ function arrange(app, holder, views) {
   let low = null;
   const found = all.find((one) => {
     const { fits, height } = apply(app, holder, views, one, tables);
-    if (fits && (!low || one.scale > low.one.scale || (one.scale === low.one.scale && height < low.height))) low = { one, height };
+    if (fits && (!low || (one.short === low.one.short && one.scale >= low.one.scale && height < low.height))) low = { one, height };
     return fits && height <= holder.parentElement.clientHeight;
   });
   if (!found) apply(app, holder, views, low?.one ?? (app.large ? all.findLast((one) => one.columns === 1) : all[0]), tables);
@@ -61,7 +62,7 @@ function arrange(app, holder, views) {
 
 /** Lay out the rows. Return {fits, height}: whether they fit the width of the page, and their height, px. */
 function apply(app, holder, views, arrangement, tables) {
-  const { unit, columns, words, under, scale } = arrangement;
+  const { unit, columns, words, under, short, scale } = arrangement;
   Object.assign(app, { unit, columns, under });
   const root = document.documentElement;
   root.style.fontSize = app.large ? `${TEXT * unit}px` : "";
@@ -69,7 +70,6 @@ function apply(app, holder, views, arrangement, tables) {
   holder.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
   holder.classList.toggle("under", under);
   const rem = parseFloat(getComputedStyle(root).fontSize);
-  const short = app.large && columns > 1;
   for (const view of views) {
     const key = `${view.index} ${words} ${short}`;
     if (!tables.has(key)) tables.set(key, new StateTable(view.run, app.comparison, words, short));

@@ -62,7 +62,7 @@ export class RunLayout {
   }
 
   placeTexts() {
-    this.placement = new LabelPlacement();
+    this.placement = new LabelPlacement(3.5 * this.unit);
     for (const { box } of [...this.bars, ...this.stubs.filter(Boolean)]) this.placement.block(box);
     for (const arrow of this.arrows) for (const piece of routeSegments(arrow.route, PIECES)) this.placement.addLine(piece);
     this.tag();
