@@ -9,7 +9,7 @@ from antecede.tables.trace import SEQ, ReadOptions, names
 
 _COLUMNS = {
     "id": ("id", "identity of the event; several times: its parts"),
-    "after": ("parents", "its causes; several times: further causes, or parts as of --id"),
+    "after": ("causes", "its causes; several times: further causes, or parts as of --id"),
     "member": ("member", "who sent it"),
     "seq": ("seq", "the member's own number for it"),
     "time": ("send_time", "when it was sent"),
@@ -87,7 +87,7 @@ def column_words(args: argparse.Namespace) -> list[str]:
 
 def one_way(options: ReadOptions) -> ReadOptions:
     """Return the options; raise InputError if they name both causes and clocks."""
-    if {"clock", "parents"} <= options.columns.keys():
+    if {"clock", "causes"} <= options.columns.keys():
         raise InputError(
             "--after and --clock both say what came before what: give the one to go by"
         )

@@ -20,7 +20,7 @@ from antecede.core.protocols.topics.protocols import Tv, TvVt
 from antecede.core.protocols.topics.relations import PUBLISHED, topics_precede
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.lab.check.harness.network import DELIVERED, SENT
-from antecede.lab.check.scenario.actions import Blocked, State
+from antecede.lab.check.scenario.actions import ShowHeld, ShowState
 from antecede.lab.check.scenario.execution import ScriptRun
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "errata.md").read_text(encoding="utf-8")
 FIELDS = ("Where", "Printed", "Meant", "Wrong", "Shown by")
-JUDGING = (DOCS / "design" / "judging.md").read_text(encoding="utf-8")
+JUDGING = (DOCS / "design" / "checking.md").read_text(encoding="utf-8")
 NUMBERED = re.compile(r"(?<!,)\b00[0-4]\b(?!%)")  # thousands are none
 
 
@@ -71,7 +71,7 @@ def test_every_file_that_is_named_exists() -> None:
 
 def table() -> dict[tuple[str, str], list[str]]:
     """Return (protocol, variant) -> erratum, what breaks, members, actions, file."""
-    text = JUDGING.partition("## Misprints that can be chosen")[2].partition("\n\nScenarios")[0]
+    text = JUDGING.partition("## Published defects")[2].partition("\n\nScenarios")[0]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert rows[0][:2] == ["protocol", "variant"]
     found = {(name, variant): rest for name, variant, *rest in rows[1:]}
@@ -118,7 +118,7 @@ def test_every_row_says_what_its_counterexample_shows(key: tuple[str, str]) -> N
     assert run.violations() or find_undelivered(run)
     commands = [one.action for one in run.script.commands]
     assert int(members) == len(setting.everybody())
-    assert int(actions) == sum(not isinstance(one, State | Blocked) for one in commands)
+    assert int(actions) == sum(not isinstance(one, ShowState | ShowHeld) for one in commands)
 
 
 def test_errata_that_other_pages_cite_exist() -> None:

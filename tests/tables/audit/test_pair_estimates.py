@@ -17,11 +17,11 @@ from antecede.tables.audit.pairs import (
     PAIR_KEYS,
     PAIR_STEPS,
     PairChoice,
-    chosen,
+    choose_pairs,
 )
 from antecede.tables.kernels.sketches import RANKS
 from antecede.tables.trace.schema import Event
-from tests.reference.parent_graph import Graph
+from tests.reference.cause_graph import Graph
 from tests.tables.conftest import Command
 from tests.tables.events import clocked, table_of
 
@@ -33,7 +33,7 @@ def make_events(n: int, seed: int = 0) -> list[Event]:
     rng = random.Random(seed)
     names = [rng.choice(("é", "", "x" * 40)) + f"m{k}" for k in range(n)]
     rows = [
-        Event(id=name, parents=tuple(rng.choices(names[:k], k=rng.choice((1, 2, 3))) if k else ()))
+        Event(id=name, causes=tuple(rng.choices(names[:k], k=rng.choice((1, 2, 3))) if k else ()))
         for k, name in enumerate(names)
     ]
     rng.shuffle(rows)
@@ -41,13 +41,13 @@ def make_events(n: int, seed: int = 0) -> list[Event]:
 
 
 def true_pairs(events: list[Event]) -> int:
-    past = Graph({event.id: event.parents for event in events})
+    past = Graph({event.id: event.causes for event in events})
     return sum(len(past.ancestors(event.id)) for event in events)
 
 
 def test_an_estimate_stands_under_names_of_its_own() -> None:
     events = make_events(400)
-    found = audit_events(table_of(events), choice=chosen("estimate", 0, 256)).to_dict()
+    found = audit_events(table_of(events), choice=choose_pairs("estimate", 0, 256)).to_dict()
     assert [found[name] for name in PAIR_KEYS] == [None] * 4
     true, every = true_pairs(events), 400 * 399 // 2
     guess, low, high, apart, least, most, confidence = (found["details"][n] for n in KEYS)
@@ -63,11 +63,16 @@ def test_exact_where_that_takes_no_more_steps_than_said() -> None:
     plain = audit_events(table_of(events)).to_dict()
     assert plain["ordered_pairs"] == true_pairs(events)
     steps = plain["edges"] * (400 // 64 + 1)
-    assert audit_events(table_of(events), choice=chosen("estimate", steps, 64)).to_dict() == plain
-    beyond = audit_events(table_of(events), choice=chosen("estimate", steps - 1, 64)).to_dict()
+    assert (
+        audit_events(table_of(events), choice=choose_pairs("estimate", steps, 64)).to_dict()
+        == plain
+    )
+    beyond = audit_events(
+        table_of(events), choice=choose_pairs("estimate", steps - 1, 64)
+    ).to_dict()
     assert beyond["ordered_pairs"] is None
-    one_each = [event._replace(parents=event.parents[:1]) for event in events]
-    exact = audit_events(table_of(one_each), choice=chosen("estimate", 0, 64)).to_dict()
+    one_each = [event._replace(causes=event.causes[:1]) for event in events]
+    exact = audit_events(table_of(one_each), choice=choose_pairs("estimate", 0, 64)).to_dict()
     assert exact == audit_events(table_of(one_each)).to_dict()
 
 
@@ -76,10 +81,11 @@ def test_none_and_clocks_that_are_never_estimated() -> None:
     assert [none[name] for name in PAIR_KEYS] == [None] * 4
     assert not set(KEYS) & set(none["details"])
     log = [clocked("a1", "a", {"a": 1}), clocked("b1", "b", {"a": 1, "b": 1})]
-    exact = audit_events(table_of(log), choice=chosen("estimate", 0, 64))
+    exact = audit_events(table_of(log), choice=choose_pairs("estimate", 0, 64))
     assert exact.ordered_pairs == 1
     assert (
-        audit_events(table_of(log), choice=chosen(False, PAIR_STEPS, RANKS)).ordered_pairs is None
+        audit_events(table_of(log), choice=choose_pairs(False, PAIR_STEPS, RANKS)).ordered_pairs
+        is None
     )
 
 
@@ -101,7 +107,7 @@ def test_wrong_choices_are_named() -> None:
 
 def test_the_command_says_estimated(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "t.jsonl"
-    lines = [json.dumps({"id": e.id, "parents": list(e.parents)}) for e in make_events(300)]
+    lines = [json.dumps({"id": e.id, "causes": list(e.causes)}) for e in make_events(300)]
     path.write_text("\n".join(lines), encoding="utf-8")
     options = ("--pairs", "estimate", "--pair-steps", "10", "--pair-ranks", "64")
     text = command("audit", path, *options).out

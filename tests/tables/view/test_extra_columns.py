@@ -29,7 +29,7 @@ b,a,Q,2026-01-01T00:00:01Z,closed,,<b>bold</b>
 c,a,P,2026-01-01T00:00:02Z,open,12,needle here
 d,b,Q,2026-01-01T00:00:03Z,failed,1,
 """
-COLUMNS = {"id": ("mail",), "parents": ("re",), "member": ("who",), "arrival": ("at",)}
+COLUMNS = {"id": ("mail",), "causes": ("re",), "member": ("who",), "arrival": ("at",)}
 
 
 @pytest.fixture
@@ -58,11 +58,11 @@ def test_what_is_read_as_something_is_none_of_them(table: Path) -> None:
     trace = trace_of(table)
     assert trace.own is not None
     assert trace.own.column_names == ["status", "how long", "note"]
-    meta, arrays = unpacked(picture(trace, title="t").packed())
+    meta, arrays = unpacked(picture(trace, title="t").pack())
     assert texts_of(meta, arrays, "status") == ["open", "closed", "open", "failed"]
     assert texts_of(meta, arrays, "note")[1] == "<b>bold</b>"
     cut = picture(trace, title="t", around="c", most=2)
-    meta, arrays = unpacked(cut.packed())
+    meta, arrays = unpacked(cut.pack())
     assert texts_of(meta, arrays, "status") == ["closed", "open"]
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from antecede.errors import InputError
-from antecede.tables.causality.queries import Event
+from antecede.tables.causality.queries import EventRef
 from antecede.tables.trace.arrow import Trace
 from antecede.tables.view import tiles
 from antecede.tables.view.columns import compute_event_time
@@ -87,12 +88,12 @@ def test_a_stretch_has_its_events_or_their_counts(
 def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) -> None:
     write_tiles(trace, tmp_path, "t")
     ids = [str(id) for id in trace.events["id"].to_pylist()]
-    meta, arrays = unpacked(Tiles(tmp_path, Event(ids[700])).block({}))
+    meta, arrays = unpacked(Tiles(tmp_path, EventRef(ids[700])).block({}))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[700]
     meta, arrays = request_block(Tiles(tmp_path), find=terms(ids[-1]))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[-1]
     with pytest.raises(InputError, match="is not in the tiles"):
-        Tiles(tmp_path, Event("nowhere"))
+        Tiles(tmp_path, EventRef("nowhere"))
     with pytest.raises(InputError, match="no event matches"):
         request_block(Tiles(tmp_path), find=terms("nowhere"))
     with pytest.raises(InputError, match="invalid place"):
@@ -140,6 +141,11 @@ def test_a_folder_that_is_taken_or_none(trace: Trace, tmp_path: Path) -> None:
     said = json.loads((folder / ABOUT).read_text())
     (folder / ABOUT).write_text(json.dumps({**said, "version": 9}))
     with pytest.raises(InputError, match="version 9"):
+        Tiles(folder)
+    (folder / ABOUT).write_text(json.dumps(said))
+    (file,) = (folder / "events").iterdir()
+    pq.write_table(pq.read_table(file).drop_columns("causes"), file)
+    with pytest.raises(InputError, match="the tiles lack causes; write them again with --tiles"):
         Tiles(folder)
     (folder / ABOUT).write_text("{")
     with pytest.raises(InputError, match="no readable tiles"):

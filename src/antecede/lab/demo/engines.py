@@ -12,7 +12,7 @@ import pyarrow
 from antecede.errors import AntecedeError
 from antecede.lab.demo.arrivals import Arrivals, choose_watermarks
 from antecede.tables import order
-from antecede.tables.kernels import timed
+from antecede.tables.kernels import measure_compile_time
 
 POLL_S = 0.2
 FIRST_ROWS = 1000
@@ -30,7 +30,7 @@ def make_order_spec(arrivals: Arrivals) -> order.OrderSpec:
     """Return the order specification of these rows: declared causes, ties by arrival."""
     return order.OrderSpec(
         id="id",
-        after=("parents",),
+        after=("causes",),
         group="member" if arrivals.by_member else None,
         time=arrivals.arrived_by,
         time_unit="ns" if arrivals.has_times else None,
@@ -43,7 +43,7 @@ def order_locally(arrivals: Arrivals) -> OrderedRows:
     spec, begin = make_order_spec(arrivals), time.monotonic()
     order.order_table(arrivals.table.slice(0, FIRST_ROWS), spec)
     first_s = time.monotonic() - begin
-    with timed() as spent:
+    with measure_compile_time() as spent:
         table = order.order_table(arrivals.table, spec)
     return OrderedRows(table, spent.working_s, first_s)
 
@@ -81,7 +81,7 @@ def order_on_spark(arrivals: Arrivals, session: Any) -> OrderedRows:
     from antecede.spark import order_with
 
     begin = time.monotonic()
-    columns = ["kind", "member", "id", "parents", arrivals.arrived_by, "file_order"]
+    columns = ["kind", "member", "id", "causes", arrivals.arrived_by, "file_order"]
     frame = session.createDataFrame(arrivals.table.select(list(dict.fromkeys(columns))))
     table = frame.transform(order_with(make_order_spec(arrivals))).toArrow()
     return OrderedRows(table, time.monotonic() - begin)

@@ -15,12 +15,12 @@ from antecede.lab.check.scenario import (
     CONTROL_PREFIXES,
     Action,
     Arrive,
-    Blocked,
     Join,
     Leave,
     Lose,
     Send,
-    State,
+    ShowHeld,
+    ShowState,
     format_action,
     parse_script,
     rename,
@@ -61,7 +61,7 @@ class ScenarioChange(NamedTuple):
 def apply_edit(
     text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
 ) -> EditResult:
-    """Return the edited text (kinds: docs/design/play.md); raises EditError, ScenarioError."""
+    """Return the edited text (kinds: docs/design/pages.md); raises EditError, ScenarioError."""
     kind = str(edit.get("kind"))
     if kind == "fresh":
         scenario = EditableScenario.from_text(text, path) if text.strip() else None
@@ -122,7 +122,7 @@ def _find_absent_queries(scenario: EditableScenario) -> list[int]:
             present.add(action.at)
         elif isinstance(action, Leave):
             present.discard(action.at)
-        elif isinstance(action, State | Blocked) and action.at not in present:
+        elif isinstance(action, ShowState | ShowHeld) and action.at not in present:
             absent.append(k)
     return absent
 

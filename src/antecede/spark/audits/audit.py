@@ -42,7 +42,7 @@ from antecede.tables.audit import (
     Pairs,
     audit_events,
     channel_models,
-    chosen,
+    choose_pairs,
     early_details,
 )
 from antecede.tables.kernels import RANKS
@@ -161,14 +161,14 @@ def audit(
 
     >>> from antecede.spark import audit
     >>> rows = [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)]
-    >>> events = spark.createDataFrame(rows, "id string, parents array<string>, arrival long")
+    >>> events = spark.createDataFrame(rows, "id string, causes array<string>, arrival long")
     >>> (row,) = audit(events).collect()
     >>> row.messages, row.edges, row.missing_causes, row.ordered_pairs, row.inversions
     (3, 2, 1, 2, {'arrival': 1})
     """
     events = select_events(df)
     check_workers(df.sparkSession)
-    choice = chosen(pairs, pair_steps, pair_ranks)
+    choice = choose_pairs(pairs, pair_steps, pair_ranks)
     clocks = is_clocked(events, format, by)
     if large_groups not in ("auto", "always", "never"):
         raise InputError(f"unknown large_groups={large_groups!r}; choose from auto, always, never")
@@ -194,7 +194,7 @@ def is_clocked(events: DataFrame, format: str, by: By) -> bool:
         return format == "shiviz" or by == "clocks"
     if "clock_members" not in events.columns:
         return False
-    declared = F.sum(F.size("parents")) if "parents" in events.columns else F.lit(0)
+    declared = F.sum(F.size("causes")) if "causes" in events.columns else F.lit(0)
     counts = events.agg(
         F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
     ).first()

@@ -31,11 +31,11 @@ from antecede.spark.workers import check_workers
 from antecede.tables.false_causality import (
     MEASURE_SCHEMA,
     Summary,
-    observed,
     part_of,
     rows_of,
     rule_named,
     runs_with_rows,
+    select_observed,
     summary_of,
     table_of,
 )
@@ -68,7 +68,7 @@ def measure_false_causality(
 
     >>> from antecede.spark import measure_false_causality
     >>> rows = [("a", [], 0), ("b", ["a"], 1), ("c", [], 2)]
-    >>> events = spark.createDataFrame(rows, "id string, parents array<string>, file_order long")
+    >>> events = spark.createDataFrame(rows, "id string, causes array<string>, file_order long")
     >>> (row,) = measure_false_causality(events, rules=["arrival"]).collect()
     >>> row.events, row.ordered, row.causal, row.false_pairs
     (3, 3, 1, 2)
@@ -141,7 +141,7 @@ def find_violations(
     >>> rows = [("send", "a", "P", [], 0), ("deliver", "a", "Q", [], 1)]
     >>> rows += [("send", "b", "Q", ["a"], 2)]
     >>> rows += [("deliver", "b", "R", [], 3), ("deliver", "a", "R", [], 4)]
-    >>> columns = "kind string, id string, member string, parents array<string>, file_order long"
+    >>> columns = "kind string, id string, member string, causes array<string>, file_order long"
     >>> found = find_violations(spark.createDataFrame(rows, columns))
     >>> [(row.member, row.message, row.cause) for row in found.collect()]
     [('R', 'b', 'a')]
@@ -181,7 +181,7 @@ def _pack_observers(
             for run, table in runs_with_rows(rows, relation):
                 place: int = table["file_order"][0].as_py()
                 part = part_of(run, table, relation, to_everybody=to_everybody) if summary else None
-                for number, seen in enumerate(observed(run, *options)):
+                for number, seen in enumerate(select_observed(run, *options)):
                     if part is not None:
                         part.note(seen)
                     yield _pack_row(place, number, seen)

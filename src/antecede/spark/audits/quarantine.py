@@ -28,7 +28,7 @@ from antecede.tables.audit import PairChoice, by_causes
 from antecede.tables.trace import conform
 
 
-def quarantined(
+def find_quarantined(
     df: DataFrame,
     *,
     by: By = "auto",
@@ -44,8 +44,8 @@ def quarantined(
 
     >>> from antecede.spark import quarantined
     >>> rows = [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])]
-    >>> events = spark.createDataFrame(rows, "id string, parents array<string>")
-    >>> sorted((found.row.id, found.reason) for found in quarantined(events).collect())[:2]
+    >>> events = spark.createDataFrame(rows, "id string, causes array<string>")
+    >>> sorted((found.row.id, found.reason) for found in find_quarantined(events).collect())[:2]
     [('', 'no id'), ('a', 'causes form a cycle: a <- b <- a')]
     """
     events = select_events(df, with_row=True)
@@ -63,7 +63,7 @@ def quarantined(
         chosen, causes.AuditLimits(PairChoice(pairs=False), max_graph_edges)
     )
     whole = chosen.join(cyclic, [RUN_KEY, "node"], "left_semi").select(
-        RUN_KEY, ROW_ORDER, "id", F.col(causes.CAUSE_IDS).alias("parents")
+        RUN_KEY, ROW_ORDER, "id", F.col(causes.CAUSE_IDS).alias("causes")
     )
     refused = describe_run_limit("naming the events on cycles", max_run_bytes)
 

@@ -61,14 +61,14 @@ WAYS: Final = (EVENTS, CLOCKS, CAUSES)
 NO_EVENTS: Final = "excluded: unreadable, or in conflict with an earlier row of their id"
 LOOK_ALIKE: Final = 5  # ids in a message
 CAUSALITY_COLUMNS: Final = (
-    "parents",
+    "causes",
     "clock_members",
     "kind",
 )  # a table needs one of these
 MAX_ID_LENGTH: Final = 80  # characters of an id in a message
 
 
-class Event(NamedTuple):
+class EventRef(NamedTuple):
     """Reference to an event: ids repeat in runs, and a message's arrivals share the id of its
     sending.
     """
@@ -84,7 +84,7 @@ class Event(NamedTuple):
         return f"{self.id}{at}{of}"
 
 
-Named = str | Event
+Named = str | EventRef
 
 
 def check_not_blank(id: str) -> None:
@@ -109,7 +109,7 @@ def _check_table(table: Any) -> None:
     if "id" in table.column_names and not set(CAUSALITY_COLUMNS) & set(table.column_names):
         there = ", ".join(table.column_names)
         raise InputError(
-            "no source of causality: name the column of causes `parents`, or give clock_members "
+            "no source of causality: name the column of causes `causes`, or give clock_members "
             "and clock_counts, or kind (send, receive, deliver); the columns are "
             f"{there:.200}"
         )
@@ -136,7 +136,7 @@ class Causality:
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import Causality
-    >>> log = pa.table({"id": ["a", "b", "c", "d"], "parents": [[], ["a"], ["a"], ["c"]]})
+    >>> log = pa.table({"id": ["a", "b", "c", "d"], "causes": [[], ["a"], ["a"], ["c"]]})
     >>> queries = Causality(log)
     >>> queries.precedes("a", "d"), queries.concurrent("b")["id"].to_pylist()
     (True, ['c', 'd'])
@@ -262,7 +262,7 @@ class Causality:
 
     def _note_missing_causes(self, count: int) -> None:
         ids: Any = self.events["id"]
-        lists: Any = self.events["parents"].combine_chunks()
+        lists: Any = self.events["causes"].combine_chunks()
         named = pc.list_flatten(lists)
         there = pc.is_in(
             in_run(self.events, named, pc.list_parent_indices(lists)), keys(self.events)
@@ -308,7 +308,7 @@ class Causality:
 
     def row(self, event: Named) -> int:
         """Return the row of an event in `events`. Raises InputError for none, and for several."""
-        reference = Event(event) if isinstance(event, str) else event
+        reference = EventRef(event) if isinstance(event, str) else event
         for part in reference:
             if part is not None and not is_valid_text(part):
                 raise InputError(f"invalid event reference {part!r:.80}: expected text")
@@ -403,7 +403,7 @@ class Causality:
         """Causes in the longest chain before each row of `events` [n]; -1 without a position."""
         return measure_longest_chains(self._event_graph)
 
-    def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
+    def sort_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
         """Return rows of an answer with causes first, or with causes last."""
         places = self._order_index[
             pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()

@@ -55,16 +55,16 @@ def find_violations(
 ) -> pa.Table:
     """Return the causal violations in the order of rows, as `VIOLATION_SCHEMA`.
 
-    `relation`: see `runs_of`; under "reply" causes are the declared parents. `addressed`: message
+    `relation`: see `runs_of`; under "reply" causes are the declared ones. `addressed`: message
     -> members, in addition to its receivers. Raise as `runs_of`, and InputError if `addressed`
     names a message without a send.
     """
     parts = [VIOLATION_SCHEMA.empty_table()]
-    parts += [found.table for found in found_in(events, relation, addressed)]
+    parts += [found.table for found in find_in_events(events, relation, addressed)]
     return pa.concat_tables(parts)
 
 
-def found_in(
+def find_in_events(
     events: pa.Table,
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,
@@ -84,7 +84,7 @@ def found_in(
         )
         if declared:
             if run.declared_causes is None:
-                raise InputError("no column parents with declared causes")
+                raise InputError("no declared causes in column causes")
             violations = find_by_causes(run.declared_causes, copies)
         else:
             assert run.causal_order is not None

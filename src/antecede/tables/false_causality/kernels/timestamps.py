@@ -22,7 +22,7 @@ class Happenings(NamedTuple):
     adds_knowledge: Bools  # [rows] the member learns the message's past
 
 
-class Clocks(NamedTuple):
+class ClockColumns(NamedTuple):
     """Clocks that each message carries."""
 
     vector: Counters  # [messages, senders]
@@ -39,15 +39,15 @@ def sort_rows(rows: Happenings) -> Ints:
     order = np.argsort(rows.member, kind="stable")
     follows = np.flatnonzero(np.diff(rows.member[order]) == 0)
     copies = np.flatnonzero(~rows.is_send)
-    child = np.r_[order[follows + 1], copies]
-    parent = np.r_[order[follows], send[rows.message[copies]]]
-    return sort_causes_first(build_graph(n, child, parent))
+    effect = np.r_[order[follows + 1], copies]
+    cause = np.r_[order[follows], send[rows.message[copies]]]
+    return sort_causes_first(build_graph(n, effect, cause))
 
 
 @njit
 def clocks_of(
     rows: Happenings, order: Ints, column: Ints, senders: int, topics: Words, width: int
-) -> Clocks:
+) -> ClockColumns:
     """Return the clocks that the messages carry.
 
     `column`: index of each member among the senders; `topics`: bits by message, below `width`.
@@ -78,4 +78,4 @@ def clocks_of(
                 seen[at, topic] = max(seen[at, topic], counts[what, topic])
             time[at] = max(time[at], lt[what] + 1)
             time_printed[at] = max(time_printed[at], printed[what])
-    return Clocks(vector, lt, printed, counts)
+    return ClockColumns(vector, lt, printed, counts)
