@@ -28,6 +28,7 @@ from antecede.tables.view.findings import (
     collect_findings,
     collect_from_rows,
 )
+from antecede.tables.view.severity import Severity, find_severity
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -80,18 +81,21 @@ def picture(
     offsets, causes = _list_edges(causality, rows)
     moved = select_rows(match_copies(causality.events), rows) if causality.by == EVENTS else None
     across = _select_cross_edges(events, offsets, causes)
-    scene = FindingInputs(
-        events, causality.by, across, list_axes(events, base_ns), moved, causality.alive[rows]
-    )
-    notes = [*causality.notes, *(note for axis in scene.axes[:1] for note in axis.describe_far())]
+    axes = list_axes(events, base_ns)
+    own, extra_arrays, severity, notes = _collect_extra_columns(trace, events)
+    alive = causality.alive[rows]
+    inputs = FindingInputs(events, causality.by, across, axes, moved, alive, severity)
+    notes = [*causality.notes, *(note for axis in axes[:1] for note in axis.describe_far()), *notes]
     if len(rows) < len(causality.events):
         held = f"{len(rows):,} of {counted(len(causality.events), 'event')}"
         through = "past and future are those within these"
         notes.insert(len(causality.notes), f"this page has {held}: {through}")
-    arrays = _build_arrays(scene, offsets, causes, notes)
-    own, extra_arrays = _collect_extra_columns(trace, events, notes)
-    lists = collect_findings(trace, scene, notes) if with_findings else collect_from_rows(scene)
+    if with_findings:
+        inputs, lists = collect_findings(trace, inputs, notes)
+    else:
+        lists = collect_from_rows(inputs)
     lists["findings"] = [*map(dict, also), *lists["findings"]]
+    arrays = _build_arrays(inputs, offsets, causes, notes)
     meta = {
         "title": title,
         "version": __version__,
@@ -102,8 +106,8 @@ def picture(
         "of": len(causality.events),
         "kinds": list(KINDS),
         "around": -1 if start is None else int(np.flatnonzero(rows == start)[0]),
-        "times": [{"name": one.name, "base": str(one.base)} for one in scene.axes],
-        "epoch": any(one.base > EPOCH_NS for one in scene.axes),
+        "times": [{"name": one.name, "base": str(one.base)} for one in inputs.axes],
+        "epoch": any(one.base > EPOCH_NS for one in inputs.axes),
         "own": own,
         "broken": list(broken),
         **lists,
@@ -112,12 +116,13 @@ def picture(
 
 
 def _collect_extra_columns(
-    trace: Trace, events: pyarrow.Table, notes: list[str]
-) -> tuple[list[str], dict[str, Array]]:
+    trace: Trace, events: pyarrow.Table
+) -> tuple[list[str], dict[str, Array], Severity, list[str]]:
     if trace.own is None or not trace.own.num_columns:
-        return [], {}
+        return [], {}, Severity.none(len(events)), []
     rows = pc.index_in(events["file_order"], trace.events["file_order"]).to_numpy()
-    return build_column_arrays(trace.own, rows, notes)
+    chosen, notes = trace.own.take(pa.array(rows)), list[str]()
+    return *build_column_arrays(chosen, notes), find_severity(chosen), notes
 
 
 def _choose_rows(causality: Causality, start: int | None, max_events: int, latest: bool) -> Ints:
@@ -185,6 +190,8 @@ def _build_arrays(
         base, known = inputs.axes[0].base, events["end_time"].is_valid().to_numpy()
         after = pc.fill_null(events["end_time"], base).to_numpy() - base
         arrays["end"] = np.where(known, after.astype(np.float64), np.nan)
+    if inputs.severity.rows.any():
+        arrays["severity"] = inputs.severity.rows
     if inputs.copies is not None:
         arrays["sent"] = inputs.copies.send_row.astype(np.int32)
         arrays["received"] = inputs.copies.receipt_row.astype(np.int32)

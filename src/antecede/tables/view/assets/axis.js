@@ -6,6 +6,7 @@ const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 2
 
 export const AXIS_WORDS = {
   event_time: "time",
+  corrected: "time, clocks corrected",
   send_time: "sender's clock",
   arrival: "arrival",
   start_time: "start of span",
@@ -35,6 +36,11 @@ export class Axis {
 
   get isTimed() {
     return this.base !== null;
+  }
+
+  /** Whether spans have their lengths on this axis. */
+  get isOfSpans() {
+    return this.name === "event_time" || this.name === "corrected";
   }
 
   /** Return a round distance of ticks, near `about`. */

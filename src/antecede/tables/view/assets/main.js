@@ -2,7 +2,7 @@
 
 import { inflate, unpackBlock } from "./data.js";
 import { SearchError, parseSearch } from "./search.js";
-import { RenderModel } from "./render_model.js";
+import { ERROR, RenderModel } from "./render_model.js";
 import { AXIS_WORDS } from "./axis.js";
 import { THEMES, TOP, hit, paint } from "./paint.js";
 import { SvgContext } from "./svg.js";
@@ -27,7 +27,6 @@ class App {
     this.ctx = this.canvas.getContext("2d", { alpha: false });
     this.view = { x0: 0, x1: 1, y: 0, timelineHeight: 30, left: 120, width: 100, height: 100 };
     this.near = [];
-    this.pin = -1;
     this.tab = "findings";
     this.query = "";
     this.terms = [];
@@ -38,13 +37,19 @@ class App {
     this.setUp();
     this.resize();
     this.setInitialRange();
-    this.restore(hashToState(location.hash));
-    const { around } = this.model.meta;
-    if (around >= 0 && !location.hash.includes("event=")) {
-      if (this.model.meta.piece) this.showWithin(this.model.meta.piece, around);
-      this.centre(around);
-    }
+    const state = hashToState(location.hash);
+    this.restore(state);
+    if (["event", "x0", "q"].every((name) => state[name] === undefined)) this.openAt(this.model.meta);
     this.show();
+  }
+
+  /** Select the event that the page was made for, otherwise the first error beside the findings. */
+  openAt({ around, first_error: error, piece }) {
+    const row = around >= 0 ? around : (error ?? -1);
+    if (row < 0) return;
+    if (piece) this.showWithin(piece, row);
+    this.centre(row);
+    if (around < 0) this.setTab("findings");
   }
 
   setUp() {
@@ -129,9 +134,9 @@ class App {
     return {
       pan: (dx, dy) => this.pan(dx, dy),
       zoom: (factor, x) => this.zoom(factor, x),
-      zoomLanes: (factor, y) => this.zoomLanes(factor, y),
+      zoomLanes: (factor, y) => this.zoomTimelines(factor, y),
       wheel: ([x, y], dx, dy, event) => {
-        if (event.ctrlKey) this.zoomLanes(Math.exp(-dy / 300), y);
+        if (event.ctrlKey) this.zoomTimelines(Math.exp(-dy / 300), y);
         else if (x < this.view.left) this.pan(0, -dy);
         else if (event.shiftKey) this.pan(-(dx || dy), 0);
         else if (Math.abs(dx) > Math.abs(dy)) this.pan(-dx, 0);
@@ -254,7 +259,7 @@ class App {
     this.setRange(at - share * width, at + (1 - share) * width);
   }
 
-  zoomLanes(factor, y) {
+  zoomTimelines(factor, y) {
     const timeline = (y - TOP + this.view.y) / this.view.timelineHeight;
     this.view.timelineHeight = Math.max(3, Math.min(140, this.view.timelineHeight * factor));
     this.view.y = timeline * this.view.timelineHeight - (y - TOP);
@@ -323,7 +328,7 @@ class App {
     const canvas = byId("overview");
     const { view, model, ratio } = this;
     const height = 36;
-    const key = [view.width, view.left, ratio, model.version, this.theme, model.chosen, model.axis.name].join();
+    const key = [view.width, view.left, ratio, model.version, this.theme, model.chosen, model.pin, model.axis.name, this.query].join();
     if (this.overviewKey !== key) {
       this.overviewKey = key;
       this.overviewBack = this.overviewOf(height);
@@ -352,7 +357,8 @@ class App {
     const ctx = made.getContext("2d");
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     const size = Math.max(1, Math.floor((view.width - view.left) / 2));
-    const counts = { all: new Uint32Array(size), past: new Uint32Array(size), future: new Uint32Array(size) };
+    const counts = Object.fromEntries(["all", "past", "future", "match", "error"].map((name) => [name, new Uint32Array(size)]));
+    const marked = model.inChain ?? (model.past ? null : model.matches);
     const scale = (size - 1) / (model.high - model.low || 1);
     let most = 1;
     const whole = model.data.arrays["overview.rows"]; // of a tiled trace
@@ -363,17 +369,21 @@ class App {
     for (const row of whole ? [] : model.rows) {
       const bin = Math.floor((model.axis.values[row] - model.low) * scale);
       most = Math.max(most, ++counts.all[bin]);
-      if (model.past) {
+      if (model.severity[row] === ERROR) counts.error[bin]++;
+      if (marked) counts.match[bin] += marked[row];
+      else if (model.past) {
         counts.past[bin] += model.past[row];
         counts.future[bin] += model.future[row];
       }
     }
     const theme = THEMES[this.theme];
-    const tall = (count) => (Math.log1p(count) / Math.log1p(most)) * (height - 6);
-    for (const [name, colour] of [["all", model.past ? theme.dim : theme.soft], ["past", theme.past], ["future", theme.future]]) {
+    const tall = (count) => (Math.log1p(count) / Math.log1p(most)) * (height - 9);
+    for (const [name, colour] of [["all", model.past || marked ? theme.dim : theme.soft], ["past", theme.past], ["future", theme.future], ["match", model.chain ? theme.chosen : theme.match]]) {
       ctx.fillStyle = colour;
       counts[name].forEach((count, k) => count && ctx.fillRect(view.left + k * 2, height - 2 - tall(count), 2, tall(count)));
     }
+    ctx.fillStyle = theme.broken;
+    counts.error.forEach((count, k) => count && ctx.fillRect(view.left + k * 2 - 0.5, 0, 3, 6)); // above the bars
     return made;
   }
 
@@ -383,12 +393,16 @@ class App {
     if (this.searchError) parts.push(plain(`search: ${this.searchError}`, 300));
     if (model.meta.grid) parts.push(`${stats.events.toLocaleString("en")} of ${counted(model.meta.of, "event")} in view; zoom in for messages and single events${this.terms.length ? ", Enter finds the next match" : ""}`);
     else parts.push(`${counted(stats.events, "event")} in view`);
+    for (const side of ["above", "below"]) if (stats[side]) parts.push(`${stats[side].toLocaleString("en")} ${side} (scroll)`);
+    const all = model.timelines.list.length;
+    if (stats.timelines < all) parts.push(`${stats.timelines.toLocaleString("en")} of ${counted(all, "timeline")} in view`);
     if (stats.lines) parts.push(stats.drawn < stats.lines ? `${stats.drawn.toLocaleString("en")} of ${counted(stats.lines, "line")} drawn (zoom in for all)` : counted(stats.lines, "line"));
     if (!stats.singly) parts.push("bars where events are dense");
-    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: All shows them as well`);
-    if (model.matches && !model.meta.grid) parts.push(model.meta.tiles ? `${this.matchWords()} among the loaded events; Enter finds the next one in all tiles` : this.matchWords());
+    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: “Show all” includes them`);
+    if (model.matches && !model.meta.grid) parts.push(model.meta.tiles ? `${this.matchWords()} among the loaded events; Enter finds the next match of the whole trace` : this.matchWords());
     const left = model.meta.tiles ? 0 : model.size - model.rows.length;
-    if (left && model.run < 0 && !model.only && !model.timelines.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
+    if (model.alone) parts.push("only the chain is shown");
+    else if (left && model.run < 0 && !model.only && !model.timelines.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
     const said = parts.join(" · ");
     if (byId("status").textContent !== said) byId("status").textContent = said;
   }
@@ -412,7 +426,6 @@ class App {
     next.only = model.only;
     this.model = next;
     this.near = [];
-    this.pin = -1;
     if (timelines.grouping && !["topics", "role", "source"].includes(timelines.grouping)) next.timelines.group(timelines.grouping);
     next.timelines.arrange();
     next.place();
@@ -490,7 +503,7 @@ class App {
     }
     if (this.model.meta.grid) return this.showNotice("Only counts are loaded: zoom in to select an event.");
     const found = hit(this.model, this.view, x, y);
-    if (more && found.row >= 0 && this.model.chosen >= 0) this.pin = this.model.chosen;
+    if (more && found.row >= 0 && this.model.chosen >= 0) this.setPin(this.model.chosen);
     this.near = Array.from(found.rows.slice(0, 2000));
     return this.choose(found.row);
   }
@@ -575,8 +588,30 @@ class App {
     this.clampView();
   }
 
-  pinIt(row) {
-    this.pin = this.pin === row ? -1 : row;
+  /** Pin a row or, if it is pinned, unpin it. */
+  togglePin(row) {
+    this.setPin(this.model.pin === row ? -1 : row);
+    this.show();
+    this.writeAddress();
+  }
+
+  setPin(row) {
+    this.model.setPin(row);
+    this.setGutter();
+  }
+
+  /** Show only the chain between the two selected events, or all events. */
+  setAlone(alone) {
+    const { model } = this;
+    model.setAlone(alone);
+    this.setGutter();
+    if (model.alone) {
+      this.fit();
+      const values = model.chain.map((row) => model.axis.values[row]);
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      const pad = (high - low) * 0.08 || (model.axis.isTimed ? 1e6 : 1);
+      this.setRange(low - pad, high + pad);
+    } else this.fit();
     this.show();
     this.writeAddress();
   }
@@ -792,9 +827,9 @@ class App {
     const worst = meta.axes.find((one) => one.rows.length) ?? meta.orders.find((one) => one.rows.length);
     const verbs = {
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), ArrowUp: () => this.stepAcross(-1), ArrowDown: () => this.stepAcross(1),
-      "+": () => (event.shiftKey && event.code === "NumpadAdd" ? this.zoomLanes(1.25, this.view.height / 2) : this.zoom(1.4, this.middle())),
+      "+": () => (event.shiftKey && event.code === "NumpadAdd" ? this.zoomTimelines(1.25, this.view.height / 2) : this.zoom(1.4, this.middle())),
       "=": () => this.zoom(1.4, this.middle()), "-": () => this.zoom(1 / 1.4, this.middle()),
-      "*": () => this.zoomLanes(1.25, this.view.height / 2), _: () => this.zoomLanes(0.8, this.view.height / 2),
+      "*": () => this.zoomTimelines(1.25, this.view.height / 2), _: () => this.zoomTimelines(0.8, this.view.height / 2),
       0: () => this.fit(true), f: () => this.fit(true), Enter: () => (chosen < 0 ? this.chooseMiddle() : this.centre(chosen)),
       c: () => chosen >= 0 && this.revealElsewhere(this.model.causesOf(chosen)), e: () => chosen >= 0 && this.revealElsewhere(this.model.effectsOf(chosen)),
       i: () => worst ? this.goTo(worst.rows) : this.showNotice("No effect is before its cause."),
@@ -850,7 +885,7 @@ class App {
       axis: model.axis.name === Object.keys(model.axes)[0] ? "" : model.axis.name,
       run: model.runs.size > 1 ? model.run : undefined,
       x0: round(view.x0), x1: round(view.x1), y: Math.round(view.y) || undefined, h: round(view.timelineHeight),
-      event: model.chosen >= 0 ? model.chosen : undefined, pin: this.pin >= 0 ? this.pin : undefined,
+      event: model.chosen >= 0 ? model.chosen : undefined, pin: model.pin >= 0 ? model.pin : undefined, chain: model.alone,
       q: this.query, only: model.only, order: timelines.order === "first" ? "" : timelines.order,
       own: timelines.order === "own" && timelines.own.length <= 500 ? timelines.own : [], hide: [...timelines.hidden].slice(0, 200), group: timelines.grouping, fold: [...timelines.folded].slice(0, 50),
       theme: this.theme, tab: this.tab === "findings" ? "" : this.tab,
@@ -875,7 +910,7 @@ class App {
     timelines.folded.clear();
     [timelines.own, timelines.order] = [[], "first"];
     this.group("");
-    this.pin = -1;
+    this.setPin(-1);
     this.choose(-1);
     byId("search").value = "";
     this.search("");
@@ -904,8 +939,9 @@ class App {
       for (const member of state.hide ?? []) timelines.hidden.add(member);
       for (const name of state.fold ?? []) timelines.folded.add(name);
     });
-    if (inside(state.pin)) this.pin = state.pin;
+    if (inside(state.pin)) this.setPin(state.pin);
     if (inside(state.event)) this.choose(state.event);
+    if (state.chain) this.setAlone(true);
     if (state.h > 0) this.view.timelineHeight = Math.max(3, Math.min(140, state.h));
     if (state.y) this.view.y = state.y;
     if (state.x1 > state.x0) this.setRange(state.x0, state.x1);
