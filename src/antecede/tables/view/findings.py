@@ -124,6 +124,18 @@ def collect_from_rows(inputs: FindingInputs) -> dict[str, Any]:
     }
 
 
+_ROW_KEYS: Final = ("rows", "delivered", "received", "first_error")
+
+
+def rows_to_places(value: Any, places: Ints, key: str = "") -> Any:
+    """Return lists next to a diagram with positions in the files instead of rows."""
+    if isinstance(value, dict):
+        return {name: rows_to_places(one, places, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rows_to_places(one, places, key) for one in value]
+    return int(places[value]) if key in _ROW_KEYS and value >= 0 else value
+
+
 def audit_trace(trace: Trace) -> AuditReport:
     """Audit a trace that was read, without counting pairs."""
     return audit_events(
@@ -278,7 +290,13 @@ def _list_waits(inputs: FindingInputs) -> list[dict[str, Any]]:
     waited = axis.offset_ns[rows] - axis.offset_ns[received[rows]]
     best = np.argsort(-waited, kind="stable")[:SHOWN_WAITS]
     return [
-        {"delivered": int(rows[k]), "received": int(received[rows[k]]), "ns": int(waited[k])}
+        {
+            "delivered": int(rows[k]),
+            "received": int(received[rows[k]]),
+            "ns": int(waited[k]),
+            "message": inputs.events["id"][int(rows[k])].as_py(),
+            "member": inputs.events["member"][int(rows[k])].as_py() or "(no member)",
+        }
         for k in best.tolist()
         if waited[k] > 0
     ]

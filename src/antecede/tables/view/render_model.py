@@ -77,14 +77,9 @@ def picture(
     causality = Causality(trace, by=by, unproven=True) if causality is None else causality
     start = None if around is None else causality.row(around)
     rows = _choose_rows(causality, start, most, latest)
-    events = causality.events.take(pa.array(rows))
-    offsets, causes = _list_edges(causality, rows)
-    moved = select_rows(match_copies(causality.events), rows) if causality.by == EVENTS else None
-    across = _select_cross_edges(events, offsets, causes)
-    axes = list_axes(events, base_ns)
-    own, extra_arrays, severity, notes = _collect_extra_columns(trace, events)
-    alive = causality.alive[rows]
-    inputs = FindingInputs(events, causality.by, across, axes, moved, alive, severity)
+    own, extra_arrays, severity, notes = _collect_extra_columns(trace, causality, rows)
+    inputs, offsets, causes = _build_inputs(causality, rows, severity, base_ns)
+    events, axes = inputs.events, inputs.axes
     notes = [*causality.notes, *(note for axis in axes[:1] for note in axis.describe_far()), *notes]
     if len(rows) < len(causality.events):
         held = f"{len(rows):,} of {counted(len(causality.events), 'event')}"
@@ -115,14 +110,42 @@ def picture(
     return RenderModel(meta, {**arrays, **extra_arrays})
 
 
-def _collect_extra_columns(
-    trace: Trace, events: pyarrow.Table
-) -> tuple[list[str], dict[str, Array], Severity, list[str]]:
+def collect_whole(trace: Trace, causality: Causality) -> tuple[FindingInputs, dict[str, Any]]:
+    """Return the rows of a whole trace with their axes, and the lists next to a diagram."""
+    rows = np.arange(len(causality.events))
+    extra = _select_extra_columns(trace, causality.events)
+    severity = Severity.none(len(rows)) if extra is None else find_severity(extra)
+    inputs, _, _ = _build_inputs(causality, rows, severity)
+    return collect_findings(trace, inputs, causality.notes)
+
+
+def _build_inputs(
+    causality: Causality, rows: Ints, severity: Severity, base_ns: int | None = None
+) -> tuple[FindingInputs, Ints, Ints]:
+    events = causality.events.take(pa.array(rows))
+    offsets, causes = _list_edges(causality, rows)
+    moved = select_rows(match_copies(causality.events), rows) if causality.by == EVENTS else None
+    across = _select_cross_edges(events, offsets, causes)
+    axes, alive = list_axes(events, base_ns), causality.alive[rows]
+    inputs = FindingInputs(events, causality.by, across, axes, moved, alive, severity)
+    return inputs, offsets, causes
+
+
+def _select_extra_columns(trace: Trace, events: pyarrow.Table) -> pyarrow.Table | None:
+    """Return the extra columns of the user's table for rows of a trace; None without any."""
     if trace.own is None or not trace.own.num_columns:
-        return [], {}, Severity.none(len(events)), []
-    rows = pc.index_in(events["file_order"], trace.events["file_order"]).to_numpy()
-    chosen, notes = trace.own.take(pa.array(rows)), list[str]()
-    return *build_column_arrays(chosen, notes), find_severity(chosen), notes
+        return None
+    return trace.own.take(pc.index_in(events["file_order"], trace.events["file_order"]))
+
+
+def _collect_extra_columns(
+    trace: Trace, causality: Causality, rows: Ints
+) -> tuple[list[str], dict[str, Array], Severity, list[str]]:
+    extra = _select_extra_columns(trace, causality.events.take(pa.array(rows)))
+    if extra is None:
+        return [], {}, Severity.none(len(rows)), []
+    notes = list[str]()
+    return *build_column_arrays(extra, notes), find_severity(extra), notes
 
 
 def _choose_rows(causality: Causality, start: int | None, max_events: int, latest: bool) -> Ints:

@@ -107,14 +107,13 @@ function formatIso(ns) {
 /** Return the axes of a trace by name. */
 export function makeAxes(data, graph) {
   const axes = {};
-  for (const { name, base } of data.meta.times) {
-    const values = fillTimes(data.arrays[`time.${name}`], graph);
-    axes[name] = new Axis(name, values, BigInt(base), data.meta.epoch);
+  const { tiles, times, epoch } = data.meta;
+  if (tiles && times[0]?.name !== "event_time") axes.file = new Axis("file", data.arrays.place, null, false);
+  for (const { name, base } of times) {
+    const values = data.arrays[`time.${name}`];
+    axes[name] = base === null ? new Axis(name, values, null, false) : new Axis(name, fillTimes(values, graph), BigInt(base), epoch);
   }
-  if (data.meta.tiles) {
-    if (!data.meta.times.length) axes.file = new Axis("file", data.arrays.place, null, false);
-    return axes;
-  }
+  if (tiles) return axes; // with all axes of the whole trace
   axes.logical = new Axis("logical", toNumbers(graph.depth), null, false);
   axes.order = new Axis("order", toNumbers(graph.rank), null, false);
   axes.file = new Axis("file", rankPlaces(data.arrays.place), null, false);

@@ -27,6 +27,8 @@ class App {
     this.ctx = this.canvas.getContext("2d", { alpha: false });
     this.view = { x0: 0, x1: 1, y: 0, timelineHeight: 30, left: 120, width: 100, height: 100 };
     this.near = [];
+    this.pinned = this.selected = -1; // places of the two selected events
+    this.exact = false; // the events of a finding are shown alone
     this.tab = "findings";
     this.query = "";
     this.terms = [];
@@ -45,7 +47,7 @@ class App {
 
   /** Select the event that the page was made for, otherwise the first error beside the findings. */
   openAt({ around, first_error: error, piece }) {
-    const row = around >= 0 ? around : (error ?? -1);
+    const row = around >= 0 ? around : this.loaded([error ?? -1])[0];
     if (row < 0) return;
     if (piece) this.showWithin(piece, row);
     this.centre(row);
@@ -219,6 +221,7 @@ class App {
 
   /** Show the whole range of the axis. */
   spread() {
+    this.exact = false;
     const { low, high } = this.model;
     const pad = (high - low) * 0.03 || (this.model.axis.isTimed ? 1e6 : 1);
     this.setRange(low - pad, high + pad);
@@ -246,6 +249,7 @@ class App {
   }
 
   pan(dx, dy) {
+    this.exact = false;
     const scale = (this.view.x1 - this.view.x0) / (this.view.width - this.view.left);
     this.view.y -= dy;
     this.setRange(this.view.x0 - dx * scale, this.view.x1 - dx * scale);
@@ -253,6 +257,7 @@ class App {
 
   zoom(factor, x) {
     const { view } = this;
+    this.exact = false;
     const share = (x - view.left) / (view.width - view.left);
     const at = view.x0 + share * (view.x1 - view.x0);
     const width = (view.x1 - view.x0) / factor;
@@ -362,9 +367,11 @@ class App {
     const scale = (size - 1) / (model.high - model.low || 1);
     let most = 1;
     const whole = model.data.arrays["overview.rows"]; // of a tiled trace
+    const errors = model.data.arrays["overview.errors"];
     whole?.forEach((rows, k) => {
       const bin = Math.min(size - 1, Math.floor((k / whole.length) * size));
       most = Math.max(most, (counts.all[bin] += rows));
+      counts.error[bin] += errors[k];
     });
     for (const row of whole ? [] : model.rows) {
       const bin = Math.floor((model.axis.values[row] - model.low) * scale);
@@ -398,7 +405,7 @@ class App {
     if (stats.timelines < all) parts.push(`${stats.timelines.toLocaleString("en")} of ${counted(all, "timeline")} in view`);
     if (stats.lines) parts.push(stats.drawn < stats.lines ? `${stats.drawn.toLocaleString("en")} of ${counted(stats.lines, "line")} drawn (zoom in for all)` : counted(stats.lines, "line"));
     if (!stats.singly) parts.push("bars where events are dense");
-    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: “Show all” includes them`);
+    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: “Fit all” includes them`);
     if (model.matches && !model.meta.grid) parts.push(model.meta.tiles ? `${this.matchWords()} among the loaded events; Enter finds the next match of the whole trace` : this.matchWords());
     const left = model.meta.tiles ? 0 : model.size - model.rows.length;
     if (model.alone) parts.push("only the chain is shown");
@@ -435,7 +442,13 @@ class App {
     if (atEnd && model.low >= view.x0) width = Math.max(width, (next.high - next.low) * 1.06);
     const end = atEnd ? next.high + width * 0.03 : view.x1 + shift;
     this.setGutter();
-    if (event) {
+    if (next.meta.tiles) {
+      const [pin, row] = next.rowsAt([this.pinned, this.selected]);
+      next.pin = pin;
+      if (row >= 0) next.choose(row);
+      if (row >= 0) this.relate();
+    } else if (event) {
+      this.pinned = -1;
       for (let row = 0; row < next.size; row++) {
         if (next.kind[row] === event[2] && next.ids.at(row) === event[0] && next.members.at(row) === event[1]) {
           next.choose(row);
@@ -452,10 +465,11 @@ class App {
   async fetchPiece() {
     const { view, model } = this;
     const { piece, tiles } = model.meta;
-    if (!tiles || (piece && view.x0 >= piece.from - 1 && view.x1 <= piece.to + 1)) return;
+    if (!tiles) return;
     const [first, last] = [Math.max(view.x0, model.low), Math.min(view.x1, model.high)];
-    if (piece && first >= piece.from && last <= piece.to) return;
-    const asked = `?x0=${Math.floor(first)}&x1=${Math.ceil(last)}`;
+    if (piece?.exact && (model.alone || this.exact)) return;
+    if (piece && !piece.exact && piece.axis === model.axis.name && first >= piece.from - 1 && last <= piece.to + 1) return;
+    const asked = `?axis=${model.axis.name}&x0=${Math.floor(first)}&x1=${Math.ceil(last)}`;
     if (asked === this.askedFor) return;
     this.askedFor = asked;
     try {
@@ -477,9 +491,11 @@ class App {
   async find() {
     const { model } = this;
     const chosen = model.chosen >= 0;
+    const [first] = Object.values(model.axes);
     const asked = new URLSearchParams({
+      axis: model.axis.name,
       find: JSON.stringify(this.terms),
-      from: chosen ? Math.floor(model.axis.values[model.chosen]) : -1,
+      from: chosen ? Math.floor(first.values[model.chosen]) : -1,
       place: chosen ? model.data.arrays.place[model.chosen] : -1,
     });
     try {
@@ -510,6 +526,7 @@ class App {
 
   choose(row) {
     this.model.choose(row);
+    this.selected = row < 0 ? -1 : this.model.data.arrays.place[row];
     if (row < 0) this.near = [];
     else {
       this.setTab("event", false);
@@ -521,17 +538,40 @@ class App {
     this.relate();
   }
 
-  /** Tiled trace: request past and future in the whole trace, if the server has it. */
+  /** Tiled trace: request past, future and chain in the whole trace, if the server has it. */
   async relate() {
     const { model } = this;
     if (!model.meta.whole || model.chosen < 0) return;
+    const place = model.data.arrays.place[model.chosen];
     try {
-      model.relate(await loadData(`?related=${model.data.arrays.place[model.chosen]}`));
+      model.relate(await loadData(`?related=${place}`));
+      if (this.pinned >= 0 && this.pinned !== place) {
+        const data = await loadData(`?axis=${model.axis.name}&chain=${this.pinned}.${place}`);
+        if (model.data.arrays.place[model.chosen] !== place) return;
+        this.chainData = data;
+        model.wholeChain = data.meta.chain;
+        model.link();
+      }
       this.overviewKey = "";
       this.show();
     } catch (error) {
       this.showNotice(error.message);
     }
+  }
+
+  /** Return the rows of findings, which are places in a tiled trace; -1: not loaded. */
+  loaded(rows) {
+    return this.model.meta.tiles ? this.model.rowsAt(rows) : rows;
+  }
+
+  /** Tiled trace: load a tile with the rows of a finding; return their rows. */
+  async load(rows) {
+    if (this.loaded(rows).includes(-1)) {
+      this.replace(await loadData(`?axis=${this.model.axis.name}&places=${rows.join(".")}`), true);
+      this.exact = Boolean(this.model.meta.piece.exact);
+      this.showWithin(this.model.meta.piece, this.loaded(rows)[0]);
+    }
+    return this.loaded(rows);
   }
 
   /** Select a row and scroll to it. */
@@ -555,11 +595,16 @@ class App {
     this.reveal(row);
   }
 
-  /** Show rows together and select the last one. */
-  goTo(rows) {
-    this.bringIntoView(rows);
-    this.near = [];
-    this.choose(rows[rows.length - 1]);
+  /** Show the rows of a finding together and select the last one. */
+  async goTo(found) {
+    try {
+      const rows = await this.load(found);
+      this.bringIntoView(rows);
+      this.near = [];
+      this.choose(rows[rows.length - 1]);
+    } catch (error) {
+      this.showNotice(error.message);
+    }
   }
 
   bringIntoView(rows) {
@@ -597,11 +642,14 @@ class App {
 
   setPin(row) {
     this.model.setPin(row);
+    this.pinned = row < 0 ? -1 : this.model.data.arrays.place[row];
+    this.relate();
     this.setGutter();
   }
 
   /** Show only the chain between the two selected events, or all events. */
   setAlone(alone) {
+    if (alone && this.model.wholeChain && !this.model.meta.piece.exact) this.replace(this.chainData, true);
     const { model } = this;
     model.setAlone(alone);
     this.setGutter();
@@ -671,7 +719,7 @@ class App {
     if (old === model.axis) return;
     const width = Math.min(1.06, share) * (model.high - model.low || 1);
     const middle = model.chosen >= 0 ? model.axis.values[model.chosen] : (model.low + model.high) / 2;
-    if (share > 0.9 || Number.isNaN(middle)) this.fit();
+    if (share > 0.9 || !Number.isFinite(middle)) this.fit();
     else this.setRange(middle - width / 2, middle + width / 2);
     this.writeAddress();
   }
@@ -880,12 +928,14 @@ class App {
     this.noted = performance.now();
     const { model, view } = this;
     const { timelines } = model;
+    const tiles = Boolean(model.meta.tiles);
+    const given = (row, place) => (tiles ? place : row) >= 0 ? (tiles ? place : row) : undefined;
     const round = (value) => Number(value.toPrecision(12));
     this.written = stateToHash({
       axis: model.axis.name === Object.keys(model.axes)[0] ? "" : model.axis.name,
       run: model.runs.size > 1 ? model.run : undefined,
       x0: round(view.x0), x1: round(view.x1), y: Math.round(view.y) || undefined, h: round(view.timelineHeight),
-      event: model.chosen >= 0 ? model.chosen : undefined, pin: model.pin >= 0 ? model.pin : undefined, chain: model.alone,
+      event: given(model.chosen, this.selected), pin: given(model.pin, this.pinned), chain: model.alone,
       q: this.query, only: model.only, order: timelines.order === "first" ? "" : timelines.order,
       own: timelines.order === "own" && timelines.own.length <= 500 ? timelines.own : [], hide: [...timelines.hidden].slice(0, 200), group: timelines.grouping, fold: [...timelines.folded].slice(0, 50),
       theme: this.theme, tab: this.tab === "findings" ? "" : this.tab,
@@ -939,13 +989,15 @@ class App {
       for (const member of state.hide ?? []) timelines.hidden.add(member);
       for (const name of state.fold ?? []) timelines.folded.add(name);
     });
-    if (inside(state.pin)) this.setPin(state.pin);
-    if (inside(state.event)) this.choose(state.event);
+    const [pin, event] = this.loaded([state.pin ?? -1, state.event ?? -1]);
+    if (inside(pin)) this.setPin(pin);
+    if (inside(event)) this.choose(event);
+    if (model.meta.tiles) [this.pinned, this.selected] = [state.pin ?? -1, state.event ?? -1]; // loaded with the range
     if (state.chain) this.setAlone(true);
     if (state.h > 0) this.view.timelineHeight = Math.max(3, Math.min(140, state.h));
     if (state.y) this.view.y = state.y;
     if (state.x1 > state.x0) this.setRange(state.x0, state.x1);
-    this.setTab(state.tab ?? (inside(state.event) ? "event" : "findings"));
+    this.setTab(state.tab ?? (state.event >= 0 ? "event" : "findings"));
   }
 
   svg() {

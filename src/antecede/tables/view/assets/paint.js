@@ -232,7 +232,7 @@ class Painter {
     // Faint, as thousands of lines would cover the events.
     this.lineSet(sets.dim, this.theme.dim, Math.max(0.05, Math.min(0.45, 250 / Math.max(1, sets.dim.length))), [], 1, false);
     this.lineSet(sets.again, this.theme.soft, 0.9, [2, 3], 1, arrows);
-    this.lineSet(sets.wrong, this.theme.wrong, 0.95, [7, 3, 2, 3], 1.6, arrows);
+    this.lineSet(sets.wrong, this.theme.wrong, Math.max(0.12, Math.min(0.95, 200 / Math.max(1, sets.wrong.length))), [7, 3, 2, 3], 1.6, arrows);
     this.lineSet(sets.past, this.theme.past, 1, [], 1.7, arrows);
     this.lineSet(sets.future, this.theme.future, 1, [6, 3], 1.7, arrows);
   }
@@ -280,7 +280,7 @@ class Painter {
     ctx.lineWidth = 2.6;
     for (let k = 1; k < chain.length; k++) {
       const [a, b] = [chain[k - 1], chain[k]];
-      if (model.timeline[a] < 0 || model.timeline[b] < 0) continue;
+      if (!(model.timeline[a] >= 0 && model.timeline[b] >= 0)) continue;
       ctx.setLineDash(this.values[a] > this.values[b] ? [7, 3, 2, 3] : []);
       ctx.beginPath();
       this.drawLine(a, b);
@@ -389,20 +389,23 @@ class Painter {
   /** Draw a range of which only counts are loaded: events of each member and bin. */
   counts() {
     const { model, view, ctx } = this;
-    const { "grid.bin": bins, "grid.member": members, "grid.rows": rows } = model.data.arrays;
-    const { width } = model.meta.grid;
+    const { "grid.bin": bins, "grid.member": members, "grid.rows": rows, "grid.errors": errors } = model.data.arrays;
+    const { width, begin, axis } = model.meta.grid;
+    if (axis !== model.axis.name) return; // the counts of this axis are on their way
     const broad = Math.max(1, width * this.scale - (width * this.scale > 3 ? 1 : 0));
     const full = Math.min(46, view.timelineHeight * 0.72);
     let total = 0;
     for (let k = 0; k < bins.length; k++) {
       const timeline = model.timelines.timelineOf[members[k]];
-      const x = view.left + (bins[k] * width - view.x0) * this.scale;
+      const x = view.left + (begin + bins[k] * width - view.x0) * this.scale;
       if (x > view.width || x + broad < view.left) continue;
       total += rows[k];
       if (timeline < this.first || timeline > this.last) continue;
       const tall = full * Math.min(1, 0.2 + Math.log10(rows[k]) * 0.2);
+      const base = this.y(timeline) + tall / 2;
       ctx.fillStyle = this.theme.hues[members[k] % this.theme.hues.length];
-      ctx.fillRect(x, this.y(timeline) - tall / 2, broad, tall);
+      ctx.fillRect(x, base - tall, broad, tall);
+      if (errors[k]) this.errorMark(x, base, Math.max(broad, BIN));
     }
     this.stats.events = total;
     this.stats.singly = false;
@@ -630,9 +633,9 @@ class Painter {
   }
 
   /** Draw the mark of a bar that contains errors, below it. */
-  errorMark(x, base) {
+  errorMark(x, base, width = BIN) {
     this.ctx.fillStyle = this.theme.broken;
-    this.ctx.fillRect(x - 0.5, base + 1, BIN + 1, 4);
+    this.ctx.fillRect(x - 0.5, base + 1, width + 1, 4);
   }
 
   part(colour, x, base, tall, share) {
@@ -757,7 +760,8 @@ class Painter {
     for (const { row, x, text, align } of this.reserved) {
       ctx.font = `bold ${this.font(11)}`;
       const colour = model.severity[row] === ERROR ? theme.broken : theme.ink;
-      this.write(text, align === "right" ? x + 2 : x - 2, this.rowY(row) - this.radius - 11, colour, align);
+      const above = this.rowY(row) - this.radius - 11;
+      this.write(text, align === "right" ? x + 2 : x - 2, above > TOP + 9 ? above : this.rowY(row) + this.radius + 20, colour, align);
     }
   }
 

@@ -139,7 +139,7 @@ function waitParts(app) {
   const { waits } = app.model.meta;
   if (!waits.length) return [];
   return [el("h2", {}, "Longest waits"), table(["held for", "message", ""], waits.slice(0, 10).map((wait) => [
-    formatDuration(wait.ns, 0), eventName(app.model, wait.delivered),
+    formatDuration(wait.ns, 0), plain(`${wait.message} at ${wait.member}`, 90),
     goTo(app, [wait.received, wait.delivered], "Show")]))];
 }
 
@@ -331,23 +331,39 @@ function fields(app, row) {
 
 /** Return label and value of an event's depth, in the whole trace if it is known. */
 function depthOf(model, row) {
+  const exact = model.data.arrays["time.logical"];
+  if (exact) return ["depth", exact[row].toLocaleString("en")];
   if (model.counts) return ["depth", model.counts.depth.toLocaleString("en")];
   if (model.meta.of <= model.size) return ["depth", model.graph.depth[row].toLocaleString("en")];
   if (model.meta.whole) return ["depth", "…"];
   return ["depth among the loaded events", model.graph.depth[row].toLocaleString("en")];
 }
 
+/** Describe the relation of the selected event to the pinned one, and list their chain. */
 function compared(app, row) {
   const { model } = app;
-  const { pin, chain } = model;
-  if (pin < 0 || pin === row || !model.alive[row] || !model.alive[pin]) return null;
-  const name = eventName(model, pin);
-  if (!chain) return el("p", {}, `Concurrent with the pinned ${name}: neither could have influenced the other.`);
-  return el("div", {}, el("p", {}, `${model.past[pin] ? "After" : "Before"} the pinned ${name}. Shortest chain, ${counted(chain.length - 1, "step")}:`),
+  const { place } = model.data.arrays;
+  if (!(app.pinned >= 0) || app.pinned === place[row] || !model.alive[row]) return null;
+  const far = model.wholeChain && app.chainData;
+  const list = far ? far.meta.chain : model.chain?.map((one) => place[one]);
+  const name = model.pin < 0 ? "event" : eventName(model, model.pin);
+  const unpin = el("button", { type: "button", onclick: () => app.togglePin(model.pin) }, "Unpin");
+  if (model.meta.whole && !model.wholeChain) return el("p", {}, "Searching for the shortest chain…");
+  if (!list?.length) return el("div", {}, el("p", {}, `Concurrent with the pinned ${name}: neither could have influenced the other.`), unpin);
+  return el("div", {}, el("p", {}, `${list[0] === app.pinned ? "After" : "Before"} the pinned ${name}. Shortest chain, ${counted(list.length - 1, "step")}:`),
     el("div", { class: "row" },
-      el("button", { type: "button", id: "alone", "aria-pressed": String(model.alone), onclick: () => app.setAlone(!model.alone) }, model.alone ? "Show all events" : "Show only the chain"),
-      el("button", { type: "button", onclick: () => app.togglePin(pin) }, "Unpin")),
-    eventList(app, chain));
+      el("button", { type: "button", id: "alone", "aria-pressed": String(model.alone), onclick: () => app.setAlone(!model.alone) }, model.alone ? "Show all events" : "Show only the chain"), unpin),
+    far ? chainList(app, far) : eventList(app, model.chain));
+}
+
+/** List the events of a chain, most of which may be in other tiles. */
+function chainList(app, data) {
+  const { chain } = data.meta;
+  const row = new Map(Array.from(data.arrays.place, (place, k) => [place, k]));
+  const text = (name, place) => data.texts(name)?.at(row.get(place)) ?? "";
+  return el("ul", { class: "events" }, chain.slice(0, MANY).map((place) => el("li", {},
+    el("button", { type: "button", class: "event", onclick: () => app.goTo([place]) },
+      plain(text("id", place), 90), el("span", { class: "says" }, ` ${plain(text("text", place), 80)}`)))));
 }
 
 function neighbours(app, row) {

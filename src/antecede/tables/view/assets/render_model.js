@@ -46,8 +46,9 @@ export class RenderModel {
     this.chosen = -1;
     this.past = this.future = null;
     this.pin = -1;
-    /** Rows of the shortest chain between the pinned and the selected event, or null. */
+    /** Rows of the shortest chain between the pinned and the selected event, or null; -1: not loaded. */
     this.chain = null;
+    this.wholeChain = null; // the same as places, in a tiled trace
     this.alone = false; // only the chain is shown
     this.matches = null;
     this.only = false;
@@ -183,7 +184,7 @@ export class RenderModel {
       if (this.endOf(row) > this.high) this.high = this.endOf(row);
     }
     if (this.low > this.high) this.low = this.high = 0;
-    if (this.meta.extent) ({ low: this.low, high: this.high } = this.meta.extent);
+    if (this.meta.extents) ({ low: this.low, high: this.high } = this.meta.extents[this.axis.name]);
     this.version = (this.version ?? 0) + 1;
   }
 
@@ -252,19 +253,22 @@ export class RenderModel {
     this.past = row < 0 ? null : this.graph.past(row);
     this.future = row < 0 ? null : this.graph.future(row);
     this.counts = null;
+    this.wholeChain = null;
     this.link();
   }
 
   /** Pin a row, -1: none; a chain leads from it to the selected event, or back. */
   setPin(row) {
     this.pin = row;
+    this.wholeChain = null;
     this.link();
   }
 
+  /** Compute the chain, from that of the whole trace if it is known. */
   link() {
     const { pin, chosen } = this;
-    this.chain = null;
-    if (pin >= 0 && chosen >= 0 && pin !== chosen) {
+    this.chain = this.wholeChain && this.rowsAt(this.wholeChain);
+    if (!this.chain && pin >= 0 && chosen >= 0 && pin !== chosen) {
       if (this.past[pin]) this.chain = this.graph.path(pin, chosen);
       else if (this.future[pin]) this.chain = this.graph.path(chosen, pin);
     }
@@ -274,10 +278,18 @@ export class RenderModel {
     if (this.alone) this.setAlone(this.chain !== null);
   }
 
+  /** Return the rows at positions in the files; -1: not loaded. */
+  rowsAt(places) {
+    const wanted = new Map(places.map((place, k) => [place, k]));
+    const found = places.map(() => -1);
+    this.data.arrays.place.forEach((place, row) => wanted.has(place) && (found[wanted.get(place)] = row));
+    return found;
+  }
+
   /** Show only the chain and the timelines of its members, or all events. */
   setAlone(alone) {
     this.alone = alone && this.chain !== null;
-    const members = new Set(this.alone ? this.chain.map((row) => this.member[row]) : []);
+    const members = new Set(this.alone ? this.chain.filter((row) => row >= 0).map((row) => this.member[row]) : []);
     this.timelines.only = this.alone ? members : null;
     this.timelines.arrange();
     this.place();
