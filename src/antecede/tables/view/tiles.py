@@ -139,7 +139,7 @@ def write_tiles(
         *(title, len(events), low, high, timed),
         notes=notes,
         format=trace.format,
-        by=by,
+        by=causality.by,
         own=own,
         axes=axes,
         lists=rows_to_places(lists, inputs.events["file_order"].to_numpy()),
@@ -294,9 +294,9 @@ class Tiles:
         of a search for the next event after `from` and `place`. `related` is the position of an
         event in the files, `places` are those of events to load, and `chain` those of two events.
         """
-        if "related" in query:
-            return self._find_related(_parse_number(query["related"], 0))
         axis = self._axes.get(query.get("axis", ""), self._first_axis)
+        if "related" in query:
+            return self._find_related(axis, _parse_number(query["related"], 0))
         if "find" in query:
             after = _parse_number(query.get("from"), -1)
             place = _parse_number(query.get("place"), -MIN_PLACE - 1)
@@ -354,8 +354,8 @@ class Tiles:
         causality = self._load_causality()
         return causality, causality.events["file_order"].to_numpy()
 
-    def _find_related(self, place: int) -> bytes:
-        """Return past and future of an event in the whole trace, as bits by position."""
+    def _find_related(self, axis: Axis, place: int) -> bytes:
+        """Return past and future of an event in the whole trace: bits by position, and counts."""
         with self._lock:  # load once for concurrent requests
             causality, places = self._whole_causality
         found = np.flatnonzero(places == place)
@@ -363,17 +363,24 @@ class Tiles:
             raise InputError(f"no event has position {place} in the files")
         row = int(found[0])
         before, after = causality.around(row)
-        counts, bits = {}, {}
+        counts, arrays = dict[str, int](), dict[str, Array]()
+        known = ds.field(axis.column).is_valid()
+        listed = self._events.to_table(columns=[axis.column, "file_order"], filter=known)
+        part = _divide(listed[axis.column].to_numpy() - axis.low, axis)
+        listed_places = listed["file_order"].to_numpy()
+        size = int(max(places.max(), listed_places.max(initial=0))) + 1
         for name, mask in (("past", before), ("future", after)):
             counts[name] = int(np.count_nonzero(mask))
-            by_place = np.zeros(int(places.max()) + 1, np.bool_)
+            by_place = np.zeros(size, np.bool_)
             by_place[places[mask]] = True
-            bits[name] = np.packbits(by_place, bitorder="little")
+            arrays[name] = np.packbits(by_place, bitorder="little")
+            weights = by_place[listed_places].astype(np.float64)
+            arrays[f"overview.{name}"] = np.bincount(part, weights, FIRST_LEVEL_BINS)
         total = int(np.count_nonzero(causality.same_run(row) & causality.alive))
         concurrent = total - counts["past"] - counts["future"] - 1
         depth = int(causality.depths[row])
         return pack_block(
-            {"place": place, "concurrent": concurrent, "depth": depth, **counts}, bits
+            {"place": place, "concurrent": concurrent, "depth": depth, **counts}, arrays
         )
 
     def _read_chain(self, axis: Axis, places: Sequence[int]) -> bytes:
@@ -546,13 +553,9 @@ class Tiles:
     def _make_common_meta(self) -> dict[str, Any]:
         description = self._description
         timed = description["timed"]
-        source = (
-            {evidence.SOURCE: description[evidence.SOURCE]}
-            if evidence.SOURCE in description
-            else {}
-        )
+        known = (evidence.SOURCE, "by")
         return {
-            **source,
+            **{name: description[name] for name in known if description.get(name) is not None},
             "format": description["format"],
             "of": description["rows"],
             "tiles": True,
@@ -594,8 +597,7 @@ class Tiles:
         """Return the numbers of events and errors in equal parts of the axis."""
         if axis.name not in self._overviews:
             cells = axis.cells(axis.low, axis.high)
-            part = cells.bin * cells.width * FIRST_LEVEL_BINS // (axis.high - axis.low + 1)
-            part = np.minimum(part.astype(np.int64), FIRST_LEVEL_BINS - 1)
+            part = _divide(cells.bin.astype(np.float64) * cells.width, axis)
             self._overviews[axis.name] = {
                 f"overview.{name}": np.bincount(part, counts, FIRST_LEVEL_BINS)
                 for name, counts in (("rows", cells.rows), ("errors", cells.errors))
@@ -606,6 +608,12 @@ class Tiles:
 def _origin(axis: Axis) -> int:
     """Return the zero of the places on a page: the first time, or 0 on an axis of numbers."""
     return axis.low if axis.is_timed else 0
+
+
+def _divide(places: Array, axis: Axis) -> Array:
+    """Return the part of the overview for each place after the first one of the axis."""
+    part = places.astype(np.float64) * FIRST_LEVEL_BINS / (axis.high - axis.low + 1)
+    return np.minimum(part.astype(np.int64), FIRST_LEVEL_BINS - 1)
 
 
 def _format_extent(axis: Axis) -> dict[str, int]:

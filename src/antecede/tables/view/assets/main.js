@@ -372,6 +372,7 @@ class App {
       const bin = Math.min(size - 1, Math.floor((k / whole.length) * size));
       most = Math.max(most, (counts.all[bin] += rows));
       counts.error[bin] += errors[k];
+      for (const name of model.counts ? ["past", "future"] : []) counts[name][bin] += model.overviews[`overview.${name}`][k];
     });
     for (const row of whole ? [] : model.rows) {
       const bin = Math.floor((model.axis.values[row] - model.low) * scale);
@@ -432,6 +433,7 @@ class App {
     next.timelines.order = timelines.order;
     next.only = model.only;
     this.model = next;
+    this.askedFor = "";
     this.near = [];
     if (timelines.grouping && !["topics", "role", "source"].includes(timelines.grouping)) next.timelines.group(timelines.grouping);
     next.timelines.arrange();
@@ -474,7 +476,9 @@ class App {
     this.askedFor = asked;
     try {
       const data = await loadData(asked);
-      if (asked === this.askedFor) this.replace(data, true);
+      if (asked !== this.askedFor) return;
+      this.replace(data, true);
+      this.askedFor = asked;
     } catch (error) {
       this.showNotice(error.message);
     }
@@ -544,7 +548,7 @@ class App {
     if (!model.meta.whole || model.chosen < 0) return;
     const place = model.data.arrays.place[model.chosen];
     try {
-      model.relate(await loadData(`?related=${place}`));
+      model.relate(await loadData(`?axis=${model.axis.name}&related=${place}`));
       if (this.pinned >= 0 && this.pinned !== place) {
         const data = await loadData(`?axis=${model.axis.name}&chain=${this.pinned}.${place}`);
         if (model.data.arrays.place[model.chosen] !== place) return;
@@ -554,6 +558,17 @@ class App {
       }
       this.overviewKey = "";
       this.show();
+    } catch (error) {
+      this.showNotice(error.message);
+    }
+  }
+
+  /** Tiled trace: show the chain of an address. */
+  async openChain({ pin, event, axis }) {
+    try {
+      this.chainData = await loadData(`?axis=${axis ?? this.model.axis.name}&chain=${pin}.${event}`);
+      this.replace(this.chainData, true);
+      this.setAlone(true);
     } catch (error) {
       this.showNotice(error.message);
     }
@@ -587,7 +602,7 @@ class App {
     const { model, view } = this;
     const { values } = model.axis;
     const at = values[row];
-    if (!model.meta.tiles && !Number.isNaN(at)) {
+    if (!Number.isNaN(at)) {
       const apart = Float64Array.from(model.rows, (one) => Math.abs(values[one] - at)).sort();
       const half = Math.min((view.x1 - view.x0) / 2, apart.length > NEAR && apart[NEAR] > 0 ? apart[NEAR] : Infinity);
       this.setRange(at - half, at + half);
@@ -992,6 +1007,7 @@ class App {
     const [pin, event] = this.loaded([state.pin ?? -1, state.event ?? -1]);
     if (inside(pin)) this.setPin(pin);
     if (inside(event)) this.choose(event);
+    if (model.meta.whole && state.chain) this.openChain(state);
     if (model.meta.tiles) [this.pinned, this.selected] = [state.pin ?? -1, state.event ?? -1]; // loaded with the range
     if (state.chain) this.setAlone(true);
     if (state.h > 0) this.view.timelineHeight = Math.max(3, Math.min(140, state.h));

@@ -75,7 +75,7 @@ function summaryOf(app) {
   const sourceText = meta.causality_source === "none" ? " No source of causality (causality_source: none)." : ` Source of causality: ${source}.`;
   const members = timelines.names.filter((_, k) => k < app.model.noMember).length;
   const several = runs.size > 1 ? ` in ${counted(runs.size, "run")}` : "";
-  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.events ? sourceText : ""}`;
+  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.of ? sourceText : ""}`;
 }
 
 /** Return a sentence as nodes; text between backquotes becomes code. */

@@ -305,6 +305,7 @@ export class RenderModel {
       this.future[row] = (arrays.future[byte] >> bit) & 1;
     }
     this.counts = meta;
+    this.overviews = arrays;
   }
 
   /** Compute the rows that match the terms of a search (`parseSearch`); none: no search. */
