@@ -128,7 +128,8 @@ def test_an_address_in_an_open_page_is_all_that_counts(opened: Opened) -> None:
     shown.evaluate("hash => { location.hash = hash; }", clean)
     wait_until(shown, "clean => antecede.written === clean", clean)
     assert shown.evaluate(
-        """[antecede.model.axis.name, antecede.model.chosen, antecede.model.pin, antecede.model.only,
+        """[antecede.model.axis.name, antecede.model.chosen, antecede.model.pin,
+        antecede.model.only,
         antecede.query, antecede.model.timelines.order, antecede.model.timelines.hidden.size]"""
     ) == ["event_time", -1, -1, False, "", "first", 0]
     assert shown.evaluate("location.hash") == clean

@@ -173,9 +173,10 @@ def _list_errors(inputs: FindingInputs) -> Iterator[dict[str, Any]]:
     count = int(np.count_nonzero(inputs.severity.rows == ERROR))
     id, member = (inputs.events[name][first].as_py() for name in ("id", "member"))
     where = "" if member is None or id.startswith(f"{member}:") else f" at {member}"
-    columns = ", ".join(inputs.severity.columns)
+    columns = inputs.severity.columns
+    named = f"{'column' if len(columns) == 1 else 'columns'} {', '.join(columns)}"
     yield {
-        "what": f"{counted(count, 'error')}, by {columns}; the first is {id}{where}",
+        "what": f"{counted(count, 'error')} ({named}); the first is {id}{where}",
         "advice": "select the event to see its causal past",
         "rows": [first],
     }

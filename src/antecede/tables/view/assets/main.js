@@ -596,15 +596,15 @@ class App {
     this.choose(row);
   }
 
-  /** Select a row, centre it, and zoom in until its neighbours are distinguishable. */
+  /** Select a row; in a large trace, centre it and zoom in until its neighbours are apart. */
   centre(row) {
     this.bringIntoView([row]); // before the rest: it may change the axis
     const { model, view } = this;
     const { values } = model.axis;
     const at = values[row];
-    if (!Number.isNaN(at)) {
+    if (!Number.isNaN(at) && model.rows.length > NEAR) {
       const apart = Float64Array.from(model.rows, (one) => Math.abs(values[one] - at)).sort();
-      const half = Math.min((view.x1 - view.x0) / 2, apart.length > NEAR && apart[NEAR] > 0 ? apart[NEAR] : Infinity);
+      const half = Math.min((view.x1 - view.x0) / 2, apart[NEAR] > 0 ? apart[NEAR] : Infinity);
       this.setRange(at - half, at + half);
     }
     this.reveal(row);
@@ -638,7 +638,7 @@ class App {
     let width = view.x1 - view.x0;
     if (rows.length > 1 && high > low) width = Math.min(width, Math.max((high - low) * 4, (model.high - model.low) / 2000));
     if (rows.length > 1) width = Math.max(width, (high - low) * 1.6);
-    const inside = low > view.x0 + width * 0.04 && high < view.x1 - width * 0.04;
+    const inside = low > view.x0 + width * 0.02 && high < view.x1 - width * 0.02;
     if (!inside || rows.length > 1) this.setRange((low + high - width) / 2, (low + high + width) / 2);
     const timelines = rows.map((row) => model.timeline[row]).filter((timeline) => timeline >= 0);
     const top = Math.min(...timelines) * view.timelineHeight;

@@ -53,8 +53,8 @@ export function findingsPanel(app) {
     meta.findings.length
       ? el("ol", { class: "findings" }, meta.findings.map((one) => findingItem(app, one)))
       : el("p", {}, nothingFound(meta)),
-    ...inversionParts(app),
     ...skewParts(app),
+    ...inversionParts(app),
     ...waitParts(app),
     ...missingParts(app),
     legend(app),
