@@ -43,7 +43,7 @@ def test_what_is_never_delivered_is_marked_where_others_are() -> None:
 
 def test_a_block_reads_as_it_was_packed() -> None:
     made = picture(declared(4), title="t ⇒ \u2028")
-    meta, arrays = unpacked(made.packed())
+    meta, arrays = unpacked(made.pack())
     assert meta == made.meta
     assert meta["title"] == "t ⇒ \u2028"
     for name, array in made.arrays.items():
@@ -71,13 +71,13 @@ def test_missing_causes_are_named() -> None:
     made = picture(trace, title="t")
     assert made.meta["missing"]["ids"] == 2
     assert {one["id"] for one in made.meta["missing"]["named"]} == {"gone", "lost"}
-    _, arrays = unpacked(made.packed())
+    _, arrays = unpacked(made.pack())
     assert [arrays["missing.texts"][k] for k in arrays["missing"]] == ["gone", "lost"]
 
 
 def test_clocks_are_those_of_the_log() -> None:
     trace = make_random_clocks(2)
-    _, arrays = unpacked(picture(trace, title="t").packed())
+    _, arrays = unpacked(picture(trace, title="t").pack())
     names, counts = (trace.events[name].to_pylist() for name in ("clock_members", "clock_counts"))
     for row in range(len(trace.events)):
         cut = slice(arrays["clock.offsets"][row], arrays["clock.offsets"][row + 1])
@@ -92,7 +92,7 @@ def test_a_larger_trace_is_cut_around_an_event_and_says_so() -> None:
     with pytest.raises(InputError, match="--around"):
         picture(trace, title="t", most=50)
     made = picture(trace, title="t", most=50, around=Event(ids[100]))
-    _, arrays = unpacked(made.packed())
+    _, arrays = unpacked(made.pack())
     assert made.meta["events"] == 50
     assert made.meta["of"] == len(ids)
     assert arrays["id.texts"][arrays["id"][made.meta["around"]]] == ids[100]

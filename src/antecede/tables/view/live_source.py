@@ -91,7 +91,7 @@ class Followed:
                     around=around,
                     most=self._max_events,
                     latest=self.grows,
-                ).packed()
+                ).pack()
             except AntecedeError:
                 if self._cached is None:
                     raise

@@ -35,7 +35,7 @@ MODULES: Final = (
 
 def render_page(model: RenderModel) -> str:
     """Return the HTML file of a render model."""
-    data = base64.b64encode(zlib.compress(model.packed(), 6)).decode("ascii")
+    data = base64.b64encode(zlib.compress(model.pack(), 6)).decode("ascii")
     return _fill_page(str(model.meta["title"]), data, "'none'", "", "")
 
 
