@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from antecede.errors import InputError
-from antecede.tables.causality.queries import Event
+from antecede.tables.causality.queries import EventRef
 from antecede.tables.view.copies import NOT_RECEIVED, REPEATED_COPY, UNDELIVERED, match_copies
 from antecede.tables.view.page import join_modules, render_page
 from antecede.tables.view.render_model import picture
@@ -91,7 +91,7 @@ def test_a_larger_trace_is_cut_around_an_event_and_says_so() -> None:
     ids = [str(id) for id in trace.events["id"].to_pylist()]
     with pytest.raises(InputError, match="--around"):
         picture(trace, title="t", most=50)
-    made = picture(trace, title="t", most=50, around=Event(ids[100]))
+    made = picture(trace, title="t", most=50, around=EventRef(ids[100]))
     _, arrays = unpacked(made.pack())
     assert made.meta["events"] == 50
     assert made.meta["of"] == len(ids)
@@ -135,7 +135,7 @@ def test_modules_are_joined_to_one_script() -> None:
 
 def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
     trace = trace_of(steps("p!a@0 p!b@1 q?a@900"))
-    made = picture(trace, title="t", most=2, around=Event("a"))
+    made = picture(trace, title="t", most=2, around=EventRef("a"))
     assert made.meta["events"] == 2
     assert made.arrays["marks"].tolist() == [0, NOT_RECEIVED]
     assert made.arrays["sent"].tolist() == [-1, -1]

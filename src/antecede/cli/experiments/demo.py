@@ -56,20 +56,24 @@ def run(args: argparse.Namespace) -> int:
     arrivals = tour.arrivals_of(events)
     rows = tour.events_of(events) if arrivals.by_member else []
     _say_overtaking(arrivals)
-    demo.heading(2, "The same arrivals put in causal order, from what each message says it needs")
+    demo.print_heading(
+        2, "The same arrivals put in causal order, from what each message says it needs"
+    )
     ordered = demo.order_twice(arrivals, rows, spark)
     print()
     outcomes = demo.weigh(arrivals, ordered.table)
     held = None
     if arrivals.by_member:
-        demo.heading(3, "One message that was held back")
+        demo.print_heading(3, "One message that was held back")
         held = demo.tell_held(rows)
-    demo.heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
+    demo.print_heading(4 if arrivals.by_member else 3, "One published rule, and how it breaks")
     counterexample = demo.break_rule()
-    demo.heading(5 if arrivals.by_member else 4, "A tiny piece of a source's evaluation, simulated")
+    demo.print_heading(
+        5 if arrivals.by_member else 4, "A tiny piece of a source's evaluation, simulated"
+    )
     evaluation = demo.evaluate_piece()
     page = args.output / "index.html"
-    found = demo.Findings(outcomes, held, counterexample, evaluation)
+    found = demo.DemoFindings(outcomes, held, counterexample, evaluation)
     tour.write_page(page, found, rows, conditions)
     print(f"\nThe page with the drawings: {page}")
     if not args.trace:
@@ -78,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    demo.heading(1, f"{MEMBERS} processes, as if in {MEMBERS} regions, talk over UDP")
+    demo.print_heading(1, f"{MEMBERS} processes, as if in {MEMBERS} regions, talk over UDP")
     with Progress(f"recording for {args.seconds:.0f} s") as progress:
         recording = record(MEMBERS, args.seconds, seed=args.seed, progress=progress)
     lines = summary(recording, MEMBERS).splitlines()
@@ -92,7 +96,7 @@ def _recorded(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
 
 
 def _own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    demo.heading(1, "Your trace")
+    demo.print_heading(1, "Your trace")
     trace = read(args.trace, format=args.format)
     names = ", ".join(args.trace)
     line = f"{counted(trace.events.num_rows, 'event')} read from {names} as {trace.format}"

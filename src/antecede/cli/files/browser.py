@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 
-from antecede.core.pages import Guarded
+from antecede.core.pages import LocalServer
 
 
 def open_browser(address: str) -> None:
@@ -14,7 +14,7 @@ def open_browser(address: str) -> None:
         print("antecede: no browser could be opened: open it by hand", file=sys.stderr)
 
 
-def serve_until_interrupted(serving: Guarded, what: str, *, browser: bool) -> None:
+def serve_until_interrupted(serving: LocalServer, what: str, *, browser: bool) -> None:
     """Say where a page is (`what` is the beginning of the sentence), open it, and serve it."""
     print(f"{what} at {serving.url} (Ctrl-C ends it)", flush=True)
     if browser:
@@ -24,4 +24,4 @@ def serve_until_interrupted(serving: Guarded, what: str, *, browser: bool) -> No
     except KeyboardInterrupt:
         print("antecede: ended", file=sys.stderr)
     finally:
-        serving.given_up()
+        serving.release_port()

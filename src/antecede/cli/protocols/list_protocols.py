@@ -14,8 +14,8 @@ from antecede.core.protocols import (
     ENTRIES,
     SYMBOLS,
     Addressing,
-    Entry,
     Guarantee,
+    ProtocolEntry,
     entry,
     promise,
     relation_of,
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def facts_of(found: Entry) -> dict[str, Any]:
+def facts_of(found: ProtocolEntry) -> dict[str, Any]:
     """Return all facts of a protocol as plain values.
 
     Promises are those of the members that `antecede check` makes; of roles, those of all roles.
@@ -87,7 +87,7 @@ def facts_of(found: Entry) -> dict[str, Any]:
     }
 
 
-def _variant(found: Entry, name: str) -> dict[str, Any]:
+def _variant(found: ProtocolEntry, name: str) -> dict[str, Any]:
     members = smallest(found, found.options(name))
     return {
         "name": name,

@@ -23,7 +23,7 @@ from antecede.cli.traces.ask_output import Further, only_one, plain_rows
 from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
 from antecede.tables.audit import clock_skew, skew_findings
-from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
+from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, EventRef
 from antecede.tables.kernels import edge_table
 from antecede.tables.trace import SEND, SOURCE, read, time_text
 from antecede.tables.trace.user_tables import format_of, with_further, write_table
@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _found(
     args: argparse.Namespace, paths: list[str], question: str, ids: Sequence[str]
-) -> tuple[Causality, Sequence[Event], Further | None]:
+) -> tuple[Causality, Sequence[EventRef], Further | None]:
     """Return what answers, the events named, and further columns; None: a part of the trace."""
     options = read_options(args)
     engine = chosen_engine(args, paths, args.format, options)
@@ -194,15 +194,15 @@ def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
 
 def _events(
     asked: Causality, further: Further, question: str, ids: Sequence[str], run: str | None
-) -> list[Event]:
+) -> list[EventRef]:
     """Return the events that texts name: ids, then FIELD:TEXT, then ID@MEMBER."""
-    found: list[Event] = []
+    found: list[EventRef] = []
     for text in ids:
         several = None if asked.has(text) else further.events(asked, text, run)
         if several is None:  # an id, or ID@MEMBER where no id is called that
             name, at, member = text.rpartition("@")
             arrived = at and not asked.has(text)
-            found.append(Event(name, member, run) if arrived else Event(text, None, run))
+            found.append(EventRef(name, member, run) if arrived else EventRef(text, None, run))
         elif question in _ARGUMENTS:
             found.append(only_one(text, several))
         else:
@@ -211,7 +211,7 @@ def _events(
 
 
 def answered(
-    asked: Causality, question: str, events: Sequence[Event], *, whole: bool = True
+    asked: Causality, question: str, events: Sequence[EventRef], *, whole: bool = True
 ) -> Answer:
     """Ask one question of `QUESTIONS`; not `whole`: `asked` holds only what the answer needs."""
     if question == "before":
@@ -235,7 +235,7 @@ def answered(
     return Answer(f"{what} {words[question]}", rows)
 
 
-def _before(asked: Causality, a: Event, b: Event) -> Answer:
+def _before(asked: Causality, a: EventRef, b: EventRef) -> Answer:
     path = asked.path(a, b)
     if len(path):
         steps = counted(len(path) - 1, "step")
@@ -258,7 +258,7 @@ def _print(
     asked: Causality,
     question: str,
     ids: Sequence[str],
-    events: Sequence[Event],
+    events: Sequence[EventRef],
     answer: Answer,
     whole: bool,
     further: Further,
@@ -275,7 +275,7 @@ def _print(
         return
     print(harmless(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}"))
     nearest = question == "past"  # what is nearest comes first
-    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows, nearest=nearest)
+    rows = answer.rows if _is_chain(answer) else asked.sort_rows(answer.rows, nearest=nearest)
     for line in _lines(further, rows, args.most, _is_chain(answer)):
         print(f"  {line}")
     if answer.path is not None and not _is_chain(answer) and len(answer.path):
@@ -288,7 +288,7 @@ def _print(
         print(harmless(f"Note: {note}"))
 
 
-def _told(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
+def _told(asked: Causality, events: Sequence[EventRef], answer: Answer) -> pa.Table:
     named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
     return pa.concat_tables([answer.rows, named])
 

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     states = causality.States(asked, args.in_run)
     answers: dict[str, Any] = {}
     if args.marked is not None:
-        positions = states.marked(args.marked)
+        positions = states.find_marked_cut(args.marked)
         if silent := [name for name in states.members if name not in positions]:
             who = _list(silent, args.most)
             states.notes.append(f"never marked, so nothing of them is inside: {who}")
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         _print(args, states, asked, answers)
     verdict = answers.get("cut")
     no = (verdict is not None and not verdict.consistent) or any(
-        isinstance(one, causality.Found) and not one.holds for one in answers.values()
+        isinstance(one, causality.PredicateResult) and not one.holds for one in answers.values()
     )
     return 1 if no else 0
 
@@ -165,7 +165,7 @@ def _print(
         print(f"Note: {note}")
 
 
-def _of_cut(verdict: causality.Verdict, most: int, asked: causality.Causality) -> Iterator[str]:
+def _of_cut(verdict: causality.CutVerdict, most: int, asked: causality.Causality) -> Iterator[str]:
     word = "consistent" if verdict.consistent else "not consistent"
     yield f"{_state(verdict.cut)} is {word}, by {WORDS[asked.by]}"
     if verdict.proof:
@@ -209,7 +209,7 @@ def _of_recovery(found: causality.Recovery, most: int) -> Iterator[str]:
     yield f"  lost on the way: {lost}"
 
 
-def _of_predicate(name: str, text: str, found: causality.Found) -> Iterator[str]:
+def _of_predicate(name: str, text: str, found: causality.PredicateResult) -> Iterator[str]:
     looked = counted(found.states, "global state")
     if name == "definitely":
         word = "yes, every way passes one" if found.holds else "no, some way through avoids it"

@@ -15,7 +15,7 @@ from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.tables.false_causality import TOPIC_CAUSAL, Summary
 from antecede.tables.trace import DELIVER, RECEIVE, time_text
-from antecede.tables.trace.user_tables import guessed_columns
+from antecede.tables.trace.user_tables import describe_guessed_columns
 
 
 class Known(NamedTuple):
@@ -63,7 +63,7 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
     width = width_of_terminal()
     for line in found.lines(each=args.each, witnesses=args.witnesses):
         print(_wrapped(line, width))
-    if said := guessed_columns(details):
+    if said := describe_guessed_columns(details):
         print(_wrapped(f"columns     {said}", width))
     for said in time_text.notes(details):
         print(_wrapped(f"times       {said}", width))

@@ -17,7 +17,7 @@ from antecede.errors import InputError
 from antecede.formatting import counted, harmless
 from antecede.progress import Progress
 from antecede.tables import view
-from antecede.tables.causality import CAUSES, WAYS, Causality, Event
+from antecede.tables.causality import CAUSES, WAYS, Causality, EventRef
 from antecede.tables.trace import SEQ, Trace, by_sequence, evidence, read
 from antecede.tables.trace.user_tables import with_further
 
@@ -164,10 +164,10 @@ def _title(args: argparse.Namespace) -> str:
     return title.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
 
 
-def _around(args: argparse.Namespace) -> Event | None:
+def _around(args: argparse.Namespace) -> EventRef | None:
     if args.around is None:
         return None
-    return Event(args.around, None, args.in_run)
+    return EventRef(args.around, None, args.in_run)
 
 
 def _write(args: argparse.Namespace, trace: Trace) -> int:

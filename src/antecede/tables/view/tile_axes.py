@@ -24,7 +24,7 @@ MAX_CELLS: Final = 1_000_000  # bins of members in a response
 PLACE: Final = "at:"  # prefix of columns with places along further axes
 
 
-class Cells(NamedTuple):
+class AxisCells(NamedTuple):
     """Number of events and errors by bin and member [cells]; a bin begins at bin * width."""
 
     width: int
@@ -46,7 +46,7 @@ class Axis(Protocol):
     def count(self, first: int, last: int) -> int:
         """Return about how many events a range has."""
 
-    def cells(self, first: int, last: int) -> Cells:
+    def cells(self, first: int, last: int) -> AxisCells:
         """Return the cells of a range; bins are relative to `low`."""
 
 
@@ -80,7 +80,7 @@ class LevelAxis:
         end = np.searchsorted(bins, (last - self.low) // width, side="right")
         return int(before[end] - before[begin])
 
-    def cells(self, first: int, last: int) -> Cells:
+    def cells(self, first: int, last: int) -> AxisCells:
         """Return the cells of the finest level that divides the range into at most `MAX_BINS`."""
         fitting = [one for one in self._levels if (last - first) // one["width"] <= MAX_BINS]
         for level in reversed(fitting or self._levels[:1]):
@@ -92,7 +92,7 @@ class LevelAxis:
                 break
         rows = cells["rows"].to_numpy()
         errors = cells["errors"].to_numpy() if "errors" in cells.column_names else 0 * rows
-        return Cells(width, cells["bin"].to_numpy(), cells["member"].to_numpy(), rows, errors)
+        return AxisCells(width, cells["bin"].to_numpy(), cells["member"].to_numpy(), rows, errors)
 
 
 class ColumnAxis:
@@ -122,7 +122,7 @@ class ColumnAxis:
         places = self._rows[0]
         return int(np.searchsorted(places, last, "right") - np.searchsorted(places, first))
 
-    def cells(self, first: int, last: int) -> Cells:
+    def cells(self, first: int, last: int) -> AxisCells:
         """Return the cells of a range in `MAX_BINS` bins."""
         places, member, errors = self._rows
         part = slice(np.searchsorted(places, first), np.searchsorted(places, last, "right"))
@@ -134,4 +134,4 @@ class ColumnAxis:
             np.bincount(at, weights, len(keys)).astype(np.int64)
             for weights in (None, errors[part].astype(np.float64))
         ]
-        return Cells(width, keys // members, keys % members - 1, *counts)
+        return AxisCells(width, keys // members, keys % members - 1, *counts)

@@ -32,7 +32,7 @@ import pyarrow.parquet
 from antecede import __version__
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.causality import EVENTS, Causality, Event, tells_of_arrivals
+from antecede.tables.causality import EVENTS, Causality, EventRef, tells_of_arrivals
 from antecede.tables.order import prepare
 from antecede.tables.trace import (
     DELIVER,
@@ -253,7 +253,7 @@ class Tiles:
     def __init__(
         self,
         folder: Path,
-        focus: Event | None = None,
+        focus: EventRef | None = None,
         load_causality: Callable[[], Causality] | None = None,
     ) -> None:
         self._folder, self._load_causality = folder, load_causality
@@ -317,7 +317,7 @@ class Tiles:
 
     # -- finding ---------------------------------------------------------------------------------
 
-    def _find_event(self, event: Event) -> int:
+    def _find_event(self, event: EventRef) -> int:
         """Return the position of an event in the files."""
         for name, member in _parse_id(event):
             mask = ds.field("id") == name
@@ -628,7 +628,7 @@ def _parse_places(text: str) -> list[int]:
     return [_parse_number(one, 0) for one in text.split(".")[:100]]
 
 
-def _parse_id(event: Event) -> list[tuple[str, str | None]]:
+def _parse_id(event: EventRef) -> list[tuple[str, str | None]]:
     """Return the readings of an id: itself, or ID@MEMBER."""
     name, at, member = event.id.rpartition("@")
     return [(event.id, event.member), *([(name, member)] if at else [])]

@@ -126,7 +126,7 @@ def _check_used(
 ) -> None:
     """Refuse options that no protocol looks at; a protocol of the user's may look at all."""
     if not any(
-        is_file_target(cell[0].target) or any(one.wants_ticks for one in made.values())
+        is_file_target(cell[0].target) or any(one.needs_ticks for one in made.values())
         for cell, made in members.items()
     ):
         refuse_unused(args, "none of these protocols goes by clocks", unused=["accuracy"])

@@ -132,8 +132,10 @@ def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
     if args.trace is not None:
         return simulator.READABLE
     receivers = len(scenario.topology.senders()) - 1
-    small = simulator.expected_messages(scenario) * receivers * args.seeds <= SMALL
-    if args.engine == simulator.AUTO and (small or not simulator.compiled_engine(scenario).name):
+    small = simulator.estimate_messages(scenario) * receivers * args.seeds <= SMALL
+    if args.engine == simulator.AUTO and (
+        small or not simulator.select_compiled_engine(scenario).name
+    ):
         return simulator.READABLE
     return str(args.engine)
 
@@ -144,9 +146,9 @@ def _timed(
     if engine == simulator.READABLE and not args.meter:  # loads no kernels
         begin = time.monotonic()
         return _results(scenario, args, engine), time.monotonic() - begin, ""
-    from antecede.tables.kernels import timed
+    from antecede.tables.kernels import measure_compile_time
 
-    with timed() as spent:
+    with measure_compile_time() as spent:
         results = _results(scenario, args, engine)
     return results, spent.working_s, spent.words()
 
