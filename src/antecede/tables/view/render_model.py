@@ -62,6 +62,7 @@ def picture(
     with_findings: bool = True,
     also: Sequence[Mapping[str, Any]] = (),
     broken: Sequence[int] = (),
+    in_transit: Sequence[Mapping[str, Any]] = (),
     causality: Causality | None = None,
 ) -> RenderModel:
     """Return the render model of a trace that was read.
@@ -70,7 +71,8 @@ def picture(
     maximum of events. A larger trace is cut to the events nearest to `around`, or (`latest`) to the
     last ones, with a note. `base_ns`: zero of the event time (None: the earliest). `with_findings`:
     False for tiles. `also`: findings to list first (what, advice, rows). `broken`: rows that
-    violate a promise, for a whole trace. The columns of `trace.own` are shown with each event.
+    violate a promise; `in_transit`: copies without an arrival (row, member); for a whole trace.
+    The columns of `trace.own` are shown with each event.
 
     Raise InputError for an unknown event, and for a larger trace without `around`.
     """
@@ -105,6 +107,7 @@ def picture(
         "epoch": any(one.base > EPOCH_NS for one in inputs.axes),
         "own": own,
         "broken": list(broken),
+        "in_transit": [dict(copy) for copy in in_transit],
         **lists,
     }
     return RenderModel(meta, {**arrays, **extra_arrays})

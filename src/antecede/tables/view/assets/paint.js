@@ -40,6 +40,7 @@ export function paint(ctx, model, view, theme, { lines = 4000 } = {}) {
     job.spans();
     job.holds(lines);
     job.messages(lines);
+    job.inTransit();
     job.chain();
     job.events();
     job.selection();
@@ -269,6 +270,30 @@ class Painter {
     if (model.matches && !(model.matches[a] || model.matches[b])) return "dim";
     if (this.values[a] > this.values[b]) return "wrong";
     return model.sort[k] === REPEATED ? "again" : "plain";
+  }
+
+  /** Draw copies that had not arrived at the end: a line that stops before the receiver. */
+  inTransit() {
+    const { ctx, model, view, theme } = this;
+    ctx.font = this.font(11);
+    ctx.textBaseline = "middle";
+    for (const { row, member } of model.meta.in_transit ?? []) {
+      const to = model.timelines.list.findIndex((one) => one.members.some((k) => model.timelines.names[k] === member));
+      if (to < 0 || model.timeline[row] < 0) continue;
+      const [x, y] = [this.x(row), this.rowY(row)];
+      const end = view.left + (model.high - view.x0) * this.scale;
+      const [z, w] = [x + Math.max(40, (end - x) * 0.6), y + (this.y(to) - y) * 0.85];
+      ctx.strokeStyle = theme.wrong;
+      ctx.lineWidth = 1.4;
+      ctx.setLineDash([3, 3]);
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(z, w);
+      ctx.stroke();
+      ctx.setLineDash([]);
+      const backwards = z + 130 * this.text > view.width;
+      this.write(plain(`${model.ids.at(row)} in transit to ${member}`, 60), z + (backwards ? -4 : 4), w, theme.wrong, backwards ? "right" : "left");
+    }
   }
 
   /** Draw the shortest chain between two selected events as bold arrows. */

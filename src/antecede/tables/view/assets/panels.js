@@ -164,6 +164,7 @@ function legend(app) {
     ...(hasArrivals ? [["▨", "bar: held from receipt to delivery"], ["┄✕", "sent, no arrival"], ["┄○", "repeated copy (dotted line)"]] : []),
     ["—·—", "an effect before its cause, by the axis"],
     ...(model.meta.broken?.length ? [["✗", "red: violation of a promise of the protocol"]] : []),
+    ...(model.meta.in_transit?.length ? [["┄", "in transit at the end, with the name of the receiver"]] : []),
     ["×", "quarantined: not part of the order"],
     ...(model.hasErrors ? [["◇", "red: error; brown: warning"], ["▂", "red, below a bar: the bar contains errors"]] : []),
     ["◎", "selected event; dashed ring: pinned event"],
