@@ -6,7 +6,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=view.LARGEST,
         metavar="N",
-        help=f"events that one page holds ({view.LARGEST:,})",
+        help=f"events that one page holds; a larger trace is served in tiles ({view.LARGEST:,})",
     )
-    add("--serve", action="store_true", help="serve the page from this machine, in pieces")
+    add("--serve", action="store_true", help="serve the page from this machine")
     add("--follow", action="store_true", help="serve it, and show what the files get meanwhile")
     add("--port", type=int, default=0, help="of the server (any that is free)")
     add("--no-browser", action="store_true", help="print where the page is, and open nothing")
@@ -113,15 +112,22 @@ def run(args: argparse.Namespace) -> int:
                 trace, Path(args.tiles), _title(args), by=_way(args), force=args.force
             )
         print(f"{counted(said['rows'], 'event')} -> {args.tiles}; look: antecede view {args.tiles}")
-        _print_findings([*said["findings"], *({"what": note} for note in said["notes"])])
+        notes = ({"what": note} for note in said["notes"])
+        _print_findings([*said["lists"]["findings"], *notes])
         return 0
-    large = len(trace.events) > args.most and args.around is None and args.out is None
-    if args.serve or large:
+    large = len(trace.events) > args.most
+    if args.serve and not large:
+        how = {"around": args.around, "run": args.in_run, "most": args.most, "grows": False}
+        source = view.Followed(_title(args), args.paths, lambda: trace, by=_way(args), **how)
+        source.block({})  # so that an unknown event is an error before a browser opens
+        return _serve(args, source)
+    if large and args.out is None and (args.serve or args.around is None):
         with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
+            path = Path(folder) / view.TILES
             with Progress("cutting into pieces"):
-                view.write_tiles(trace, Path(folder) / view.TILES, _title(args), by=_way(args))
-            whole = partial(Causality, trace, by=_way(args), unproven=True)
-            return _serve(args, view.Tiles(Path(folder) / view.TILES, _around(args), whole))
+                whole = Causality(trace, by=_way(args), unproven=True)
+                view.write_tiles(trace, path, _title(args), by=_way(args), causality=whole)
+            return _serve(args, view.Tiles(path, _around(args), lambda: whole))
     return _write(args, trace)
 
 
@@ -136,8 +142,6 @@ def _check(args: argparse.Namespace) -> None:
         if Path(args.out).suffix.lower() not in (".html", ".htm"):
             raise InputError("name a page that ends in .html", path=args.out)
         check_writable(Path(args.out), args.paths, args.force)
-    if args.serve and not args.follow:
-        refuse_unused(args, "--serve hands out the whole trace, in pieces", unused=["most"])
 
 
 def _read(args: argparse.Namespace) -> Trace:
