@@ -148,7 +148,7 @@ PARTS: Mapping[str, tuple[Job, ...]] = {
     "order": tuple(partial(_order, spec) for spec in _SPECS),
     "stream": (partial(warm_up, False), partial(warm_up, True)),
     "audit": tuple(partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)),
-    "meter": (
+    "false-causality": (
         *(partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))),
         *(partial(summarize, _table(events)) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
     ),
