@@ -51,7 +51,7 @@ def test_what_spark_cannot_do_stays_here_and_says_so(
     log.write_text('a {"a": 1}\nhello\n')
     engine = chosen(str(log), monkeypatch, 10)
     assert engine.name == LOCAL
-    assert "Spark cannot: it reads tables alone" in engine.why
+    assert "not on Spark: it reads tables only" in engine.why
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     engine = chosen(table, monkeypatch, 10)
     assert (engine.name, "pyspark is not installed" in engine.why) == (LOCAL, True)

@@ -158,7 +158,7 @@ def test_patterns_of_csv(
         path = tmp_path / f"in-{k}.csv"
         path.write_text("id,parents,member,time,topic\n" + "\n".join(lines))
         paths.append(path)
-    words = ("--separator", ";", "--topic", "topic")
+    words = ("--list-separator", ";", "--topic", "topic")
     local, bad = both(tmp_path, paths, capsys, *words, ending="csv")
     assert any("2 cells" in row for row in bad)
     out = tmp_path / "pattern.csv"

@@ -29,8 +29,8 @@ TOY, BROKEN = "tests.lab.reproductions.toy:STUDY", "tests.lab.reproductions.toy:
 
 
 def study(name: str, folder: Path, *more: str) -> int:
-    where = () if "--redraw" in more else ("--engine", "local")
-    return main(["study", name, "-o", str(folder), *where, *more])
+    where = () if "--report-only" in more else ("--engine", "local")
+    return main(["reproduce", name, "-o", str(folder), *where, *more])
 
 
 def test_results_summary_and_page_are_written(tmp_path: Path, capsys: Capture) -> None:
@@ -54,9 +54,9 @@ def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: Capture) -> None
     study(TOY, tmp_path, "--quick")
     assert study(TOY, tmp_path) == 0
     assert ", 3 were there before" in capsys.readouterr().out
-    assert study(TOY, tmp_path, "--redraw") == 0
+    assert study(TOY, tmp_path, "--report-only") == 0
     assert "runs        0 in " in capsys.readouterr().out
-    assert study(TOY, tmp_path, "--fresh", "--only", "sum/10 *") == 0
+    assert study(TOY, tmp_path, "--no-cache", "--filter", "sum/10 *") == 0
     assert ", 6 left out" in capsys.readouterr().out
 
 
@@ -74,7 +74,7 @@ def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) ->
     ("arguments", "message"),
     [
         (["hierarchie"], "unknown study 'hierarchie'; choose from hierarchy"),
-        ([TOY, "--only", "peers"], "no run key matches 'peers'"),
+        ([TOY, "--filter", "peers"], "no run key matches 'peers'"),
         ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
         (
             [TOY, "--master", "nonsense://x"],
@@ -89,16 +89,16 @@ def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) ->
 def test_wrong_calls_end_with_2(
     tmp_path: Path, refused: Call, arguments: Sequence[str], message: str
 ) -> None:
-    assert message in refused("study", *arguments, "-o", str(tmp_path / "out"))
+    assert message in refused("reproduce", *arguments, "-o", str(tmp_path / "out"))
 
 
 def test_without_a_name_the_studies_are_listed(said: Call) -> None:
-    assert [line.split()[0] for line in said("study").splitlines()] == list(STUDIES)
+    assert [line.split()[0] for line in said("reproduce").splitlines()] == list(STUDIES)
 
 
 @pytest.mark.slow
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "antecede", "study", "tests.lab.reproductions.toy:GATED"]
+    command = [sys.executable, "-m", "antecede", "reproduce", "tests.lab.reproductions.toy:GATED"]
     command += ["-o", str(tmp_path / "out"), "--engine", "local"]
     environ = {**os.environ, "TOY_FOLDER": str(tmp_path)}
     child = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
@@ -172,7 +172,7 @@ def test_all_studies_and_the_page_in_front_of_them(
     framework = "antecede.lab.reproductions.framework"
     monkeypatch.setattr(f"{framework}.STUDIES", dict.fromkeys(places, ""))
     monkeypatch.setattr(f"{framework}.load", lambda name: load(places[name]))
-    assert main(["study", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
+    assert main(["reproduce", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
     said = capsys.readouterr()
     assert said.err == (
         f"antecede: none: study '{places['none']}': {places['none']} is not a Study\n"

@@ -51,7 +51,7 @@ STUDY = Study("mine", "Mine", "ours", runs, execute, findings)
 
 def called(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Call `antecede study` in a folder, without PYTHONPATH for what is in it."""
-    command = [sys.executable, "-m", "antecede", "study", *arguments, "--engine", "local"]
+    command = [sys.executable, "-m", "antecede", "reproduce", *arguments, "--engine", "local"]
     environ = dict(os.environ)
     return subprocess.run(
         command, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=300

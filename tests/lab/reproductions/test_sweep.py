@@ -268,7 +268,7 @@ def test_another_file_does_not_replace_table_and_page(
     said(*call(path, folder, "members=3"))
     told = refused(*call(other, folder, "members=3"))
     assert "made from configuration file run.toml" in told
-    said(*call(other, folder, "members=3", more="--fresh"))
+    said(*call(other, folder, "members=3", more="--no-cache"))
     own.mkdir()
     (own / "sweep.csv").write_text("mine")
     refused(*call(path, own, "members=3"))

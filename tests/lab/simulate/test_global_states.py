@@ -201,10 +201,10 @@ def test_the_trace_bears_the_cut(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert {crossing.cause.id for crossing in verdict.proof} == early
     path = tmp_path / "run.parquet"
     write_trace(run, path)
-    assert main(["cut", str(path), "--marked", f"snapshot {one.number}"]) == (1 if early else 0)
-    assert main(["cut", str(path), "--marked", "snapshot 9"]) == 2
+    assert main(["cut", str(path), "--marker", f"snapshot {one.number}"]) == (1 if early else 0)
+    assert main(["cut", str(path), "--marker", "snapshot 9"]) == 2
     assert "no event contains the text 'snapshot 9'" in capsys.readouterr().err
-    assert main(["cut", str(path), "peer0=1", "--marked", "snapshot 1"]) == 2
+    assert main(["cut", str(path), "peer0=1", "--marker", "snapshot 1"]) == 2
     # What is replayed are the messages.
     again = Scenario(Mesh(4), "idr", workload=Workload("replay", path=str(path)), duration_s=9)
     assert len(replay_trace(again).parents) == result.figures["sent"]
@@ -217,7 +217,7 @@ def test_marks_of_some_leave_the_others_outside(
     path.write_text(
         "kind,id,member,text\nsend,a,P,\nevent,p,P,saved\nsend,b,P,\ndeliver,b,Q,\nevent,x,P,saved\n"
     )
-    assert main(["cut", str(path), "--marked", "saved"]) == 0
+    assert main(["cut", str(path), "--marker", "saved"]) == 0
     said = capsys.readouterr().out
     assert "P=2" in said
     assert "never marked, so nothing of them is inside: Q" in said
@@ -303,7 +303,7 @@ def test_the_command_tells_of_them(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     assert "1: by peer0, peer3 at 1 s, complete after" in said
     assert "received inside, sent" in said
-    assert f"A recorded cut: antecede cut {trace} --marked 'snapshot 1'" in said
+    assert f"A recorded cut: antecede cut {trace} --marker 'snapshot 1'" in said
     assert main(["simulate", str(path), "--seed", "1", "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["runs"][0]["snapshots"]
     states = States(Causality(read([str(trace)])))

@@ -129,7 +129,7 @@ class Started:
         where = ["--join", f"127.0.0.1:{self.port}"]
         if not self.running:
             where = ["--listen", f"127.0.0.1:{self.port}"]
-        given = (name, "--room", "design", *where, "--keys", str(self.folder), *more)
+        given = (name, "--room", "design", *where, "--certs", str(self.folder), *more)
         self.running.append(Process(*given, terminal=terminal, **environment))
         return self.running[-1]
 
@@ -350,11 +350,11 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
     at, mine = f"127.0.0.1:{started.port}", str(started.folder)
     join = ["--room", "design", "--join", at]
     wrong = [
-        (["--room", "other", "--join", at, "--keys", mine], "its room= differs"),
-        ([*join, "--keys", str(tmp_path)], "its certificate is none of our authority's"),
-        ([*join, "--keys", mine, "--missing-parent", "hold"], "its missing_parent= differs"),
-        (["--room", "design", "--listen", at, "--keys", mine], f"bob cannot listen at {at}: "),
-        ([*join, "--keys", mine, "--web", at], f"the page cannot be served at {at}"),
+        (["--room", "other", "--join", at, "--certs", mine], "its room= differs"),
+        ([*join, "--certs", str(tmp_path)], "its certificate is none of our authority's"),
+        ([*join, "--certs", mine, "--on-missing-parent", "hold"], "its missing_parent= differs"),
+        (["--room", "design", "--listen", at, "--certs", mine], f"bob cannot listen at {at}: "),
+        ([*join, "--certs", mine, "--web", at], f"the page cannot be served at {at}"),
     ]
     for arguments, why in wrong:
         assert main(["chat", "bob", *arguments]) == 2
@@ -370,8 +370,8 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
         (["--listen", "nonsense", "--insecure"], "an address is HOST:PORT"),
         (["--listen", "100::1:1", "--insecure"], "HOST:PORT, or [IPv6]:PORT, not '100::1:1'"),
         (["--listen", "::ffff:192.0.2.1:1", "--insecure"], "not '::ffff:192.0.2.1:1'"),
-        (["--join", "h:1"], "--keys FOLDER names the certificates"),
-        (["--join", "h:1", "--keys", "nowhere"], "ca.pem: cannot be read"),
+        (["--join", "h:1"], "--certs FOLDER names the certificates"),
+        (["--join", "h:1", "--certs", "nowhere"], "ca.pem: cannot be read"),
         (["--insecure"], "a room that begins here needs --listen"),
         (["--join", "h:1", "--insecure", "--room", ""], "--room is the name of the room, the same"),
         (
@@ -383,11 +383,11 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
             "without scheme and path: 'h:1', not 'http://h:1'",
         ),
         (["--join", "h:1", "--insecure", "--history", "-1"], "--history is 0 to 100,000"),
-        (["--join", "h:1", "--insecure", "--put-out", "nan"], "--put-out is 1 to"),
+        (["--join", "h:1", "--insecure", "--evict-after", "nan"], "--evict-after is 1 to"),
         (["--join", "h:1", "--insecure", "--address", "h:2"], "--address says where --listen"),
         (["--join", "h:1", "--insecure", "--web", "0.0.0.0:0"], "the page speaks for you"),
         (["--join", "h:1", "--insecure", "--web", "x"], "an address is HOST:PORT"),
-        (["--join", "h:1", "--insecure", "--web-for-others"], "--web-for-others is about --web"),
+        (["--join", "h:1", "--insecure", "--web-public"], "--web-public is about --web"),
         (["--join", "h:1", "--insecure", "--store", "/nowhere/x"], "/nowhere/x cannot be opened"),
     ],
 )
@@ -414,7 +414,7 @@ def test_words_of_others_reach_the_terminal_by_no_error(
 
 def test_what_cannot_go_together(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as error:
-        main(["chat", "bob", "--room", "r", "--insecure", "--keys", "x"])
+        main(["chat", "bob", "--room", "r", "--insecure", "--certs", "x"])
     assert error.value.code == 2
     with pytest.raises(SystemExit):
         main(["chat", "bob"])

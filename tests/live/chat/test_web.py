@@ -234,7 +234,7 @@ def test_places_on_this_machine(place: str) -> None:
 
 @pytest.mark.parametrize("place", ["0.0.0.0:0", "[::]:80", "192.0.2.1:8000", "peer.example:1"])
 def test_places_that_others_reach_need_to_be_meant(place: str) -> None:
-    with pytest.raises(LocalError, match="--web-for-others"):
+    with pytest.raises(LocalError, match="--web-public"):
         checked_place(place, for_others=False)
     checked_place(place, for_others=True)
     with pytest.raises(LocalError, match="HOST:PORT"):

@@ -204,17 +204,17 @@ def test_positions_may_stand_behind_options(
     path.write_text("id,host,cause\na,P,\nb,Q,a\n")
     said = set()
     for words in (
-        [str(path), "P=1", "--by", "causes"],
-        [str(path), "--by", "causes", "P=1"],
-        ["--by", "causes", str(path), "P=1"],
-        [str(path), "--by", "causes", "P=1", "--most", "3"],
+        [str(path), "P=1", "--causality", "causes"],
+        [str(path), "--causality", "causes", "P=1"],
+        ["--causality", "causes", str(path), "P=1"],
+        [str(path), "--causality", "causes", "P=1", "--limit", "3"],
     ):
         said.add(command("cut", *words)[:2])
     ((code, _),) = said
     assert code == 0
-    assert '"Q": 0' in command("cut", path, "--by", "causes", "P=1", "--json", "Q=0").out
+    assert '"Q": 0' in command("cut", path, "--causality", "causes", "P=1", "--json", "Q=0").out
     with pytest.raises(SystemExit):
-        command("cut", path, "--by", "causes", "P=1", "--nonsense")
+        command("cut", path, "--causality", "causes", "P=1", "--nonsense")
     assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
 
 
@@ -436,7 +436,7 @@ def test_words_are_paths_and_positions(tmp_path: Path) -> None:
         ("P=2", 0, "sent inside, and no arrival at another member is told: 1 message"),
         ("", 2, ""),
         ("Q=7", 2, ""),
-        ("Q=1 --most-states 5", 2, ""),  # no effect without a predicate
+        ("Q=1 --max-states 5", 2, ""),  # no effect without a predicate
         ("--possibly P==2_and_Q==0", 0, ""),
         ("--definitely Q==0_and_P==2", 0, ""),
         ("--possibly P==1_and_Q==1", 1, ""),

@@ -273,7 +273,7 @@ def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
     (lacking, several, _) = Causality(table_of(rows), unproven=True).notes
     assert lacking.startswith("2 causes (a;b, zzz) missing from the trace")
     assert "several ids in one, as in 'a;b'" in several
-    assert several.endswith("give --separator ';'")
+    assert several.endswith("give --list-separator ';'")
     many = [Event(id="c", member="n", parents=tuple(f"x{k}" for k in range(9)))]
     lacking = Causality(table_of(many), unproven=True).notes[0]
     assert lacking.startswith("9 causes (x0, x1, x2, x3, x4, ...)")
@@ -402,12 +402,12 @@ def test_cells_hold_no_control_characters(tmp_path: Path, command: Command) -> N
 def test_bytes_that_are_no_text_are_in_no_trace(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "t.csv"
     file.write_text("id,parents\na,\nb,a\n")
-    calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--in-run", "\udcff"]
+    calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--run-id", "\udcff"]
     for words in calls:
         found = command("ask", file, *words)
         assert found.code == 2
         assert "expected text" in found.err
-    found = command("view", file, "--around", "b\udcff@x", "-o", tmp_path / "t.html")
+    found = command("view", file, "--focus", "b\udcff@x", "-o", tmp_path / "t.html")
     assert found.code == 2
     assert "expected text" in found.err
 

@@ -40,7 +40,7 @@ def test_the_command_line_tells_it_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write_file(tmp_path, TABLE, "t.csv")
-    assert main(["audit", str(path), "--delimiter", "x"]) == 2
+    assert main(["audit", str(path), "--run-delimiter", "x"]) == 2
     err = capsys.readouterr().err
     assert "does not use delimiter" in err
     assert err.count("\n") == 1
@@ -81,7 +81,7 @@ def test_columns_told_by_their_usual_names_are_named(
     path = write_file(tmp_path, "msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", "t.csv")
     taken = "id is msg_id, parents is caused_by, send_time is sent_at"
     assert arrow.read([path]).details["guessed_columns"] == taken
-    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
+    for words in (["audit"], ["false-causality"], ["order", "-o", str(tmp_path / "o.csv")]):
         assert f"{taken}: guessed by name" in join_lines(run_command(capsys, *words, str(path)))
     named = ReadOptions(columns={"id": ("msg_id",), "parents": ("caused_by",)})
     assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"

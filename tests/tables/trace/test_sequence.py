@@ -94,7 +94,7 @@ def test_view_draws_the_sequence(
     numbered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "t.html"
-    assert main(["view", str(numbered), "--by", "seq", "-o", str(page), *COLUMNS]) == 0
+    assert main(["view", str(numbered), "--causality", "seq", "-o", str(page), *COLUMNS]) == 0
     assert "causality_source: none" not in capsys.readouterr().err
     rows = [Event(id=f"e{n}", member="p", seq=n) for n in (1, 2, 4)]
     trace = by_sequence(make_trace(rows))
@@ -121,7 +121,7 @@ def test_an_order_without_causes_names_the_numbers_that_are_there(
 ) -> None:
     path = write_file(tmp_path, "member,seq\np,1\nq,1\np,2\n", "t.csv")
     assert main(["order", str(path), "-o", str(tmp_path / "o.csv")]) == 0
-    assert "--by seq goes by each member's own numbers" in capsys.readouterr().out
+    assert "--by seq orders by each member's sequence numbers" in capsys.readouterr().out
 
 
 def make_trace(rows: list[Event]) -> Trace:

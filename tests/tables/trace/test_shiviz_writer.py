@@ -201,7 +201,7 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     first = tmp_path / "first.parquet"
     write_events(events(), first)
     for out, why in (
-        (first, "is read by this command"),
+        (first, "is input of this command"),
         (tmp_path, "is a folder"),
         (tmp_path / "none/x.log", "does not exist"),
         (tmp_path / "x.txt", "tells no format"),

@@ -39,7 +39,7 @@ def write_page(path: Path, findings: Findings, events: Sequence[Event], conditio
         evaluation_note=(
             "Control information of Evropeytsev et al.'s hierarchical "
             "protocol, simulated, delays "
-            f"{DELAY}; its slopes are stated for up to 900 peers. All of it: antecede study "
+            f"{DELAY}; its slopes are stated for up to 900 peers. All of it: antecede reproduce "
             "hierarchy."
         ),
         conditions=conditions,

@@ -34,7 +34,7 @@ COLUMNS = (
     Column(("wait", "mean", "ms")),
     Column(("", "p99", "ms")),
     Column(("", "held", "%")),
-    Column(("viola-", "tions", "%")),
+    Column(("", "viol.", "%")),
     Column(("by", "rcpt.", "%")),
     Column(("need-", "less", "%")),
     Column(("ctrl", "msgs", "")),
@@ -55,8 +55,8 @@ LEGEND = (
         "fraction of deliveries that waited",
     ),
     (
-        "violations",
-        "deliveries before, or without, a cause; by receipt (rcpt.): a cause that had arrived at "
+        "viol.",
+        "violations: deliveries before, or without, a cause; by receipt (rcpt.): a cause that had arrived at "
         "the sender",
     ),
     (
