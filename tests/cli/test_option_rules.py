@@ -61,7 +61,7 @@ REFUSED = (
     ("check bss --snapshots lai-yang", "PROTOCOL"),
     ("check --snapshots lai-yang --output-html x.html", "--output-html"),
     ("check bss --channels any", "--channels"),
-    ("check bss --runs 3 --max-states 9", "--max-states, --runs"),
+    ("check bss --runs 3 --max-states 9", "--runs, --max-states"),
     ("check --all --snapshots lai-yang", "--snapshots"),
 )
 

@@ -338,9 +338,9 @@ def test_words_are_paths_a_question_and_ids() -> None:
     assert split_words(["past", "past", "a"]) == (["past"], "past", ["a"])  # a file called so
     for words, why in (
         (["p"], "no question"),
-        (["p", "past"], "past asks about ID...; 0 ids given"),
-        (["p", "before", "a"], "before asks about A B; 1 id given"),
-        (["p", "concurrent", "a", "b"], "concurrent asks about ID; 2 ids given"),
+        (["p", "past"], "past: expected ID..., got 0 ids"),
+        (["p", "before", "a"], "before: expected A B, got 1 id"),
+        (["p", "concurrent", "a", "b"], "concurrent: expected ID, got 2 ids"),
     ):
         with pytest.raises(InputError, match=why):
             split_words(words)
@@ -384,7 +384,7 @@ def test_the_command_writes_its_answer(tmp_path: Path, command: Command) -> None
 
 def test_arrivals_are_named_by_member(tmp_path: Path, command: Command) -> None:
     path = write_table(tmp_path, moves("P!a@x Q.a@x Q!b"))
-    said = "1 of 3 events happened before a@x at Q, by rows of sendings and arrivals"
+    said = "1 of 3 events happened before a@x at Q, by send and receive events"
     assert command("ask", path, "past", "a@x@Q").out.startswith(said)
     assert command("ask", path, "past", "a@x").out.startswith("0 of 3 events happened before a@x,")
     assert "a@x at R is not in the trace" in command("ask", path, "past", "a@x@R").err

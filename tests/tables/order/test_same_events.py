@@ -120,7 +120,7 @@ def test_a_table_as_read_is_counted_alike_and_each_summary_says_what_is_left_out
         "2 references to causes without a counted row: d names gone, r names q"
         in (said["false-causality"])
     )
-    assert "2 events with causes that are nowhere in the trace: 2 references" in said["order"]
+    assert "2 events with causes that are not in the trace: 2 references" in said["order"]
     for text in said.values():
         assert "2 references of events to themselves" in text
         assert "2 causes repeated within an event" in text

@@ -48,8 +48,8 @@ def test_order_goes_by_numbers_as_the_function_does(
 ) -> None:
     out = tmp_path / "o.jsonl"
     said = run_command(capsys, "order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS)
-    assert "by each member's own numbers (causality_source: member sequence)" in said
-    assert "missing     1 gap in members' own numbers" in said
+    assert "by each member's sequence numbers (causality_source: member sequence)" in said
+    assert "missing     1 gap in the sequence numbers of members" in said
     assert "numbers     1 step back" in said
     for reason in ("another event of the member has this number", "no member or no number"):
         assert f"1 {reason}" in said
@@ -109,8 +109,10 @@ def test_without_numbers_the_options_are_named(
 ) -> None:
     path = write_file(tmp_path, '{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n', "t.jsonl")
     out = ["-o", str(tmp_path / "o.jsonl")]
-    for words in (["audit"], ["order", *out], ["view", "-o", str(tmp_path / "o.html")]):
-        assert main([words[0], str(path), *words[1:], "--by", "seq"]) == 2
+    by = ["--by", "seq"]
+    view = ["view", "-o", str(tmp_path / "o.html"), "--causality", "seq"]
+    for words in (["audit", *by], ["order", *out, *by], view):
+        assert main([words[0], str(path), *words[1:]]) == 2
         assert "give --member COLUMN and --seq COLUMN" in capsys.readouterr().err
     with pytest.raises(InputError, match="expected 'seq', or None"):
         audit([path], by="clocks")

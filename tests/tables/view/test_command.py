@@ -88,7 +88,7 @@ def test_a_vector_clock_log_by_its_expression(tmp_path: Path, command: Command) 
         ("{file} --port 70000", "--port 70000"),
         ("{file} --run-id r", "--run-id"),
         ("{file} --focus nothing -o x.html", "no event has the id nothing"),
-        ("{file} --causality clocks -o x.html", "by clocks"),
+        ("{file} --causality clocks -o x.html", "--causality clocks: the trace has"),
         ("{file} --engine spark", "--tiles DIR"),
         ("{file} --tiles d -o x.html", "--output"),
         ("{file} --max-events 5 -o x.html", "more than a page can have (5)"),
@@ -157,7 +157,7 @@ def _data(file: Path) -> dict[str, Any]:
 
 def test_an_audit_writes_its_page(file: Path, command: Command) -> None:
     out = file.parent / "audit.html"
-    assert f"The page: {out}" in command("audit", file, "--output-html", out).out
+    assert f"Page: {out}" in command("audit", file, "--output-html", out).out
     assert _data(out)["events"] == 12
     assert command("audit", file, "--output-html", out).code == 2
     assert "ends in .html" in command("audit", file, "--output-html", "x.txt").refused
