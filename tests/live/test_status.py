@@ -292,7 +292,7 @@ def test_the_command_says_when_nobody_is_there(
     elsewhere: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["peer-status", f"127.0.0.1:{elsewhere}"]) == 2
-    assert "does not answer" in capsys.readouterr().err
+    assert "no response" in capsys.readouterr().err
     assert main(["peer-status", "nonsense"]) == 2
     assert "HOST:PORT" in capsys.readouterr().err
     assert main(["peer-status", "http://h:1/status"]) == 2
@@ -311,5 +311,5 @@ async def test_the_command_says_when_somebody_else_is_there(
     server = http_server.HttpServer(handle)
     port = await server.open("127.0.0.1", 0)
     assert await asyncio.to_thread(main, ["peer-status", f"127.0.0.1:{port}"]) == 2
-    assert "answers, but not with" in capsys.readouterr().err
+    assert "the response is not" in capsys.readouterr().err
     server.close()

@@ -1,4 +1,4 @@
-"""`antecede meter --engine spark`: the output of the local engine for the same files."""
+"""`antecede false-causality --engine spark`: the output of the local engine for the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`antecede explain`: words, diagram, SVG and exit codes."""
+"""`antecede draw`: text, diagram, SVG and exit codes."""
 
 from __future__ import annotations
 

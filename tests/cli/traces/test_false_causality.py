@@ -1,4 +1,4 @@
-"""`antecede meter`: what the terminal shows, what --json gives, what is refused."""
+"""`antecede false-causality`: text, JSON, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`antecede deliver`: files in and out, what it prints, and what it refuses."""
+"""`antecede replay`: files, output, and errors."""
 
 from __future__ import annotations
 

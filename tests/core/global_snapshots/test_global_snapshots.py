@@ -360,8 +360,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     few = ("--messages", "2", "--runs", "10")
     assert main(["check", "--snapshots", "lai-yang", *few]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("lai-yang, channels that keep no order\n")
-    assert "10 random runs: 0 wrong global states" in said
+    assert said.startswith("lai-yang, channels without order\n")
+    assert "10 random runs: 0 inconsistent states" in said
     picture = tmp_path / "x.svg"
     words = [
         "check",
@@ -375,7 +375,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ]
     assert main(words) == 1
     said = capsys.readouterr().out
-    assert "The smallest: P1: received inside, sent outside" in said
+    assert "Smallest counterexample: P1: received inside, sent outside" in said
     assert "✗ not in this global state" in said
     assert "<svg" in picture.read_text()
     assert main(words) == 2  # the file is there
@@ -424,7 +424,7 @@ def test_options_that_draw_nothing_say_so(
         str(svg),
     ]
     assert main(call) == 0
-    assert f"nothing is drawn, {svg} was not written" in capsys.readouterr().out
+    assert f"{svg} was not written" in capsys.readouterr().out
     assert main([*call, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["svg"] is None
     assert not svg.exists()

@@ -38,8 +38,8 @@ def test_a_log_is_answered_with_the_commands_that_read_logs(
     log.write_bytes(content)
     assert main(["draw", str(log)]) == 2
     error = capsys.readouterr().err
-    assert "chat.log: is no script" in error
-    assert "antecede audit FILE" in error
+    assert "chat.log: is not a scenario" in error
+    assert "antecede audit" in error
 
 
 def test_the_example_in_the_docs_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,7 +88,7 @@ def test_nothing_is_written_without_a_counterexample(
         == 0
     )
     assert not saved.exists()
-    assert "nothing is written" in capsys.readouterr().err
+    assert "no file was written" in capsys.readouterr().err
 
 
 def test_options_of_ones_own_class_and_of_built_in_ones(own: Path) -> None:

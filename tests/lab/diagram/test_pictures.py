@@ -216,11 +216,11 @@ def test_the_command_writes_all_formats(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--theme", "dark"), "no picture is written"),
+        (("--theme", "dark"), "no image is written"),
         (("--protocol", ","), "--protocol: expected NAME,..."),
         (("--protocol", "magic"), "magic"),
         (("--regex", "x"), "lacks the group"),
-        (("--run-id", "x"), "a scenario is no log"),
+        (("--run-id", "x"), "is a scenario, not a log"),
     ],
 )
 def test_options_without_effect_are_refused(

@@ -1,4 +1,4 @@
-"""`antecede study`: what it writes, what it prints, how it ends."""
+"""`antecede reproduce`: what it writes, what it prints, how it ends."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) ->
     assert study(BROKEN, tmp_path) == 1
     line = "bad (seed 5): ValueError: no kind 'other'; other {\"peers\":0}"
     out = capsys.readouterr().out
-    assert "failed      1; the same command tries them again" in out
+    assert "failed      1; the same command retries them" in out
     assert line in out
     assert json.loads((tmp_path / "summary.json").read_text())["failed"] == [line]
     assert "no kind" in (tmp_path / "index.html").read_text()
@@ -75,15 +75,18 @@ def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) ->
     [
         (["hierarchie"], "unknown study 'hierarchie'; choose from hierarchy"),
         ([TOY, "--filter", "peers"], "no run key matches 'peers'"),
-        ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
+        ([TOY, "--conf", "spark.executor.cores"], "expected KEY=VALUE"),
         (
             [TOY, "--master", "nonsense://x"],
-            "--master 'nonsense://x': write spark://HOST:PORT, yarn",
+            "--master 'nonsense://x': expected spark://HOST:PORT, yarn",
         ),
-        ([TOY, "--master", "local[0]"], "--master 'local[0]': write spark://HOST:PORT"),
-        ([TOY, "--master", ""], "--master '': write spark://HOST:PORT"),
-        ([TOY, "--py-files", "a.zip"], "--py-files goes with --master"),
-        ([TOY, "--master", "local[2]", "--py-files", "none.zip"], "none.zip: is no file"),
+        ([TOY, "--master", "local[0]"], "--master 'local[0]': expected spark://HOST:PORT"),
+        ([TOY, "--master", ""], "--master '': expected spark://HOST:PORT"),
+        ([TOY, "--py-files", "a.zip"], "--py-files has no effect without --master"),
+        (
+            [TOY, "--master", "local[2]", "--py-files", "none.zip"],
+            "none.zip: --py-files: no such file",
+        ),
     ],
 )
 def test_wrong_calls_end_with_2(
@@ -157,12 +160,12 @@ def test_a_long_section_is_cut_and_says_so(capsys: Capture) -> None:
         "toy", "A title", "000", "A finding " * 20, (), (), [Section("One", "Found.", rows)]
     )
     none = Results(SCHEMA.empty_table(), [])
-    report(Conducted(found, none, [], 0, 0, 0, 0, []), Path("out"), 1.0, redraw=False)
+    report(Conducted(found, none, [], 0, 0, 0, 0, []), Path("out"), 1.0, report_only=False)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     first = next(k for k, line in enumerate(lines) if "quantity" in line)
     assert "theirs" in lines[first + 1]
-    assert "  and 9 more: on the page, and in summary.json" in lines
+    assert "  and 9 more on the page and in summary.json" in lines
 
 
 def test_all_studies_and_the_page_in_front_of_them(
@@ -186,13 +189,11 @@ def test_all_studies_and_the_page_in_front_of_them(
 
 def test_the_page_of_another_study_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("somebody's page")
-    with pytest.raises(
-        InputError, match=r"they are of something else, not of vector; name another"
-    ):
+    with pytest.raises(InputError, match=r"of another program, not of vector; name another"):
         check_same_study(tmp_path, "vector")
     findings = Findings("semantic", "a title", "a source", "a finding", [], [], [])
     write_summary(findings, tmp_path)
-    with pytest.raises(InputError, match="they are of semantic, not of vector"):
+    with pytest.raises(InputError, match="of semantic, not of vector"):
         check_same_study(tmp_path, "vector")
     check_same_study(tmp_path, "semantic")
     check_same_study(tmp_path / "new", "vector")

@@ -50,7 +50,7 @@ STUDY = Study("mine", "Mine", "ours", runs, execute, findings)
 
 
 def called(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Call `antecede study` in a folder, without PYTHONPATH for what is in it."""
+    """Call `antecede reproduce` in a folder, without PYTHONPATH for what is in it."""
     command = [sys.executable, "-m", "antecede", "reproduce", *arguments, "--engine", "local"]
     environ = dict(os.environ)
     return subprocess.run(

@@ -82,7 +82,7 @@ def test_heartbeats_of_a_variant_that_sends_none_are_refused(
 ) -> None:
     assert main(["compare", f"linear{end}", "heartbeat_s=1", "--members", "2"]) == 2 * bool(end)
     said = capsys.readouterr().err
-    assert ("heartbeat_s has no effect with as_published=no-null-messages" in said) == bool(end)
+    assert ("heartbeat_s has no effect beside as_published=no-null-messages" in said) == bool(end)
 
 
 @pytest.mark.parametrize(("more", "key", "why"), IDLE)

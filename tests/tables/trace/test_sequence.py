@@ -50,7 +50,7 @@ def test_order_goes_by_numbers_as_the_function_does(
     said = run_command(capsys, "order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS)
     assert "by each member's sequence numbers (causality_source: member sequence)" in said
     assert "missing     1 gap in the sequence numbers of members" in said
-    assert "numbers     1 step back" in said
+    assert "numbers     1 sequence number after a higher one" in said
     for reason in ("another event of the member has this number", "no member or no number"):
         assert f"1 {reason}" in said
     assert "1 a negative number" in said

@@ -54,7 +54,7 @@ def checked_place(place: str, *, for_others: bool) -> tuple[str, int]:
     if not (for_others or _is_loopback(host)):
         raise LocalError(
             f"--web {place}: the page speaks for you, and at {host} other machines reach it. Give "
-            "127.0.0.1:PORT, or --web-for-others too"
+            "127.0.0.1:PORT, or --web-public too"
         )
     return host, port
 
