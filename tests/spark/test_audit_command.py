@@ -127,7 +127,7 @@ def test_refusals(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFix
     calls = {
         "omit --list-missing": ["audit", path, "--engine", "spark", "--list-missing"],
         "--engine local runs in this process": ["audit", path, "--engine", "local", "--master=l"],
-        "is a folder that no earlier run": [
+        "is not a complete folder of an earlier run": [
             *("audit", path, "--engine", "spark", "--quarantine", str(tmp_path / "other.csv"))
         ],
     }

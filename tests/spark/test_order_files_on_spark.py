@@ -62,7 +62,7 @@ def both(
             bad = [r for part in parts for r in pyarrow.parquet.read_table(str(part)).to_pylist()]
         found[engine] = rows_of(out, ending), sorted(map(str, bad))
         lines = capsys.readouterr().out.splitlines()
-        assert f"engine      {engine} (as asked)" in lines
+        assert f"engine      {engine} (as requested)" in lines
         said[engine] = [line for line in lines if line.startswith(SAID_BY_BOTH)]
     assert said["spark"] == said["local"]
     (local, bad), (made, bad_made) = found["local"], found["spark"]

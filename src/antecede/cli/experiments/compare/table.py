@@ -117,8 +117,7 @@ def _describe_setup(done: Sequence[Comparison], args: argparse.Namespace) -> Ite
     told = (f", {answers:.0%} of them replies" if answers else "") if len(sizes) == 1 else ""
     sent = [counted(round(one.total("sent") / len(one.runs)), "message") for one in first]
     runs = [f"{n} within {one.scenario.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
-    rate = f"{args.rate:g} message{'s' * (args.rate != 1)}"
-    sends = f"each sends {rate} per second, one every {every}: "
+    sends = f"each sends {args.rate:g} messages/s, one every {every}: "
     yield sends + ", ".join(runs) + told
     measured = [f"{one.scenario.duration_s - one.scenario.warm_s:.3g}" for one in first]
     spans = ", ".join(dict.fromkeys(measured))

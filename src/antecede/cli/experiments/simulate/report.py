@@ -16,12 +16,12 @@ from antecede.lab.simulate.outputs import Result
 
 ROLES = ("peer", "internal", "external", "super", "idr", "ds")
 BY_ROLE = (
-    ("control_bytes", Column(("overhead", "counted", "B"))),
+    ("control_bytes", Column(("control", "counted", "B"))),
     ("control_bytes_sd", Column(("", "sd", "B"))),
-    ("wire_bytes", Column(("", "encoded", "B"))),
+    ("wire_bytes", Column(("", "wire", "B"))),
     ("entropy_bytes", Column(("", "entropy", "B"))),
     ("storage_bytes", Column(("stored", "mean", "B"))),
-    ("storage_bytes_max", Column(("", "most", "B"))),
+    ("storage_bytes_max", Column(("", "max", "B"))),
 )
 KEPT = {
     Relation.FIFO: ", per sender",
