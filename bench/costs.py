@@ -26,9 +26,9 @@ from antecede.core.protocols import (
     Addressing,
     Deliver,
     Effect,
-    Entry,
     MessageId,
     Protocol,
+    ProtocolEntry,
     Relation,
     Transmit,
 )
@@ -78,7 +78,7 @@ class MeasuredGroup(NamedTuple):
     topics: tuple[str, ...] = ()
 
 
-def make_group(entry: Entry, variant: str, size: int) -> MeasuredGroup:
+def make_group(entry: ProtocolEntry, variant: str, size: int) -> MeasuredGroup:
     if not entry.flat:
         return _make_hierarchy(entry, size)
     cls = entry.load()
@@ -96,7 +96,7 @@ def make_group(entry: Entry, variant: str, size: int) -> MeasuredGroup:
     )
 
 
-def _make_hierarchy(entry: Entry, size: int) -> MeasuredGroup:
+def _make_hierarchy(entry: ProtocolEntry, size: int) -> MeasuredGroup:
     """One super peer; the peers are divided equally (Evropeytsev et al. 2016)."""
     inside = tuple(range(1, 1 + size // 2))
     outside = tuple(range(1 + size // 2, 1 + size))
@@ -178,7 +178,7 @@ class GroupRun:
                     self._plan(now + self.rng.uniform(*DELAY_S), "arrive", target, effect.message)
 
     def _measure(self, now: float, member: Protocol, effect: Transmit) -> None:
-        if now < WARM_S or member.is_note(effect.message):
+        if now < WARM_S or member.is_control(effect.message):
             return
         size = member.control_bytes(effect.message), len(member.encode(effect.message))
         for curve in {self.group.roles[to] for to in effect.to if to in self.group.roles}:

@@ -23,10 +23,16 @@ import pyarrow.parquet as pq
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.formatting import table
-from antecede.tables.false_causality import RULES, ObserverMessages, Stamps, observed, runs_of
+from antecede.tables.false_causality import (
+    RULES,
+    ObserverMessages,
+    Stamps,
+    runs_of,
+    select_observed,
+)
 from antecede.tables.false_causality.count import count_pairs, make_message_columns, make_plan
 from antecede.tables.false_causality.measure import measure
-from antecede.tables.false_causality.violations import found_in
+from antecede.tables.false_causality.violations import find_in_events
 from antecede.tables.trace import RECEIVE, SEND
 from tests.reference.meter_pairs import count_all_pairs
 
@@ -113,7 +119,7 @@ def count_locally(events: pa.Table, messages: int) -> None:
         lines.append((name, f"{took:.2f}", f"{naive:.0f}", f"{each:.2f}", f"{missed:.2f}"))
     print(table(("rule", "s", "all pairs, s", "false pairs each", "missed pairs each"), lines))
     begin = time.perf_counter()
-    (early,) = found_in(events)
+    (early,) = find_in_events(events)
     print(
         f"causal violations: {len(early.table):,} of {early.checked:,} copies, "
         f"{_format_elapsed(begin)} (reading the rows and scanning them by sender)"
@@ -164,7 +170,7 @@ def count_declared(messages: int) -> None:
 
 def _count_observers(events: pa.Table) -> Sequence[ObserverMessages]:
     (run,) = runs_of(events)
-    return list(observed(run, _NAMES[SENDERS:], BOUNDS, SUBSCRIBED))
+    return list(select_observed(run, _NAMES[SENDERS:], BOUNDS, SUBSCRIBED))
 
 
 def count_on_spark(events: pa.Table, rules: Sequence[str]) -> None:
@@ -208,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in RULES:
             count_pairs(one.timestamps, name)
             estimate_all_pairs_s(one.timestamps, name, 200)
-    list(found_in(small))
+    list(find_in_events(small))
     events = make_trace(args.messages)
     count_locally(events, args.messages)
     count_declared(2 * args.messages)

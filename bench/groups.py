@@ -101,7 +101,7 @@ def time_protocol(traffic: Traffic, sends: bool) -> tuple[float, int]:
 
 
 def time_group(traffic: Traffic, sends: bool) -> tuple[float, int]:
-    group = Group.around(traffic.protocol, traffic.names, order=traffic.order, incarnation=1)
+    group = Group.from_protocol(traffic.protocol, traffic.names, order=traffic.order, incarnation=1)
     delivered, before = 0, 0.0
     for part in (traffic.warm, traffic.measured):
         before = time.process_time()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from antecede.core.clocks import joined
+from antecede.core.clocks import join_rows
 from antecede.core.protocols.matrix.matrix import Matrix
 from bench.receive_path import measure_receive_us
 from bench.traffic import synthetic
@@ -33,7 +33,7 @@ def _format_row(side: int) -> str:
     stream = synthetic.make_matrix(side, MESSAGES)
     observer, last = stream.make(), stream.messages[-1]
     assert isinstance(observer, Matrix)
-    one, other = (MatrixClock(joined(m, side), side) for m in (observer.matrix, last.rows))
+    one, other = (MatrixClock(join_rows(m, side), side) for m in (observer.matrix, last.rows))
     arrays = [np.array(clock.rows, dtype=np.int64) for clock in (one, other)]
     control = observer.encode(last)
     # A member that learns from an undelivered message has a state that cannot be stored.

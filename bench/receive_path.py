@@ -89,7 +89,7 @@ def _measure_held_share(protocol: Protocol, arrivals: list[Any]) -> float:
     """Return the share of held messages; the protocol is restored."""
     start = protocol.snapshot()
     held = sum(isinstance(e, Hold) for message in arrivals for e in protocol.receive(message))
-    if protocol.blocked_on():
+    if protocol.list_held():
         raise RuntimeError(f"{type(protocol).__name__} did not deliver everything")
     protocol.restore(start)
     return held / len(arrivals)

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from antecede.formatting import table
-from antecede.lab.record import Talk, recorded
+from antecede.lab.record import Talk, record_log
 from antecede.spark import local_session
 from antecede.spark.replay import replay_log
 from antecede.tables.order.replay import DeliverSpec, deliver_table
@@ -51,7 +51,7 @@ def make_logs(spec: DeliverSpec) -> pyarrow.Table:
     tables = []
     for run in range(GROUPS):
         groups = {name: spec.group_of(name, None) for name in NAMES}
-        made: Any = recorded(groups, Talk(messages=MESSAGES), seed=run)
+        made: Any = record_log(groups, Talk(messages=MESSAGES), seed=run)
         tables.append(made.append_column("run", pa.array([str(run)] * len(made))))
     whole: pyarrow.Table = pa.concat_tables(tables).sort_by("time")
     return whole

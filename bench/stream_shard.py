@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from antecede.tables.order.stream import Batch, Memory, Shard, ShardPlan, Text
+from antecede.tables.order.stream import ControlColumns, Memory, Shard, ShardPlan, Text
 
 SMALL = 1_000
 LARGE = 50_000
@@ -23,7 +23,7 @@ def make_texts(names: list[str], width: int) -> Text:
     return Text(np.frombuffer(data.tobytes(), np.uint8).copy(), ends)
 
 
-def make_rows(begin: int, end: int, held: bool) -> Batch:
+def make_rows(begin: int, end: int, held: bool) -> ControlColumns:
     """Return rows begin..end, each naming the previous one in its group; held: a missing one."""
     number = np.arange(begin, end)
     cause = number - GROUPS
@@ -31,7 +31,7 @@ def make_rows(begin: int, end: int, held: bool) -> Batch:
     names = [f"{'lost' if held else ''}{k:032x}"[-32:] + "-abc" for k in cause[has]]
     if held:
         names = [f"lost{k:028x}-abc" for k in number]
-    return Batch(
+    return ControlColumns(
         group=make_texts([f"group-{k % GROUPS:06d}" for k in number], 12),
         name=make_texts([f"{k:032x}-abc" for k in number], 36),
         number=np.zeros(len(number), np.int64),

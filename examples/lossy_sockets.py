@@ -63,7 +63,7 @@ class Member:
                 break
             self.delivered += self.group.receive(wire, now_ns=time.monotonic_ns())
         self.delivered += self.group.tick(now_ns=time.monotonic_ns())
-        for packet in self.group.outgoing():
+        for packet in self.group.take_control_packets():
             self.transmit(packet.wire, packet.to)
 
 
@@ -78,7 +78,7 @@ def talk(
     due, end = [messages] * len(members), time.monotonic() + 60
     while min(len(one.delivered) for one in members) < messages * (len(members) - 1):
         if time.monotonic() > end:
-            waits = [str(blocked) for one in members for blocked in one.group.blocked_on()]
+            waits = [str(blocked) for one in members for blocked in one.group.list_held()]
             raise TimeoutError(f"not everything was delivered within a minute: {waits}")
         for place, one in enumerate(members):
             if due[place]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from antecede.core.propagation import ContextPropagator, Stamp, read
+from antecede.core.propagation import ContextPropagator, MessageContext, read
 
 
 def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
@@ -21,9 +21,9 @@ def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            with stamp.handling(self.headers):
+            with stamp.handle(self.headers):
                 self.send_response(200)
-                for name, value in stamp.outgoing({"Content-Length": "0"}).items():
+                for name, value in stamp.make_headers({"Content-Length": "0"}).items():
                     self.send_header(name, value)
                 self.end_headers()
 
@@ -47,24 +47,24 @@ def run_server(stamp: ContextPropagator) -> Iterator[str]:
         server.server_close()
 
 
-def ask(stamp: ContextPropagator, address: str) -> tuple[Stamp, Stamp]:
+def ask(stamp: ContextPropagator, address: str) -> tuple[MessageContext, MessageContext]:
     """Send a request, and merge the context of its reply; return both stamps."""
-    headers = stamp.outgoing({"Accept": "*/*"})
+    headers = stamp.make_headers({"Accept": "*/*"})
     request = urllib.request.Request(address, headers=headers)
     with urllib.request.urlopen(request, timeout=10) as response:
-        answer = stamp.received(response.headers)
+        answer = stamp.receive(response.headers)
     asked = read(headers)
     assert asked is not None
     assert answer is not None
     return asked, answer
 
 
-def main() -> list[Stamp]:
+def main() -> list[MessageContext]:
     """Return the stamps of two requests, their replies, and a receipt."""
     shop, stock, till = (
         ContextPropagator(name, incarnation="demo") for name in ("shop", "stock", "till")
     )
-    with run_server(stock) as stock_at, run_server(till) as till_at, shop.beginning():
+    with run_server(stock) as stock_at, run_server(till) as till_at, shop.begin():
         reserved = ask(shop, stock_at)
         paid = ask(shop, till_at)
         receipt = shop.create_message()

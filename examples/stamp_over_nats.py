@@ -14,7 +14,7 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from antecede.core.propagation import ContextPropagator, Stamp, read
+from antecede.core.propagation import ContextPropagator, MessageContext, read
 
 ADDRESS = "nats://127.0.0.1:4222"
 
@@ -23,20 +23,22 @@ async def answer(stock: ContextPropagator, client: Client) -> None:
     """Reply to every request; the reply follows the request."""
 
     async def reserve(message: Msg) -> None:
-        with stock.handling(message.headers):
-            await client.publish(message.reply, b"reserved", headers=stock.outgoing({}))
+        with stock.handle(message.headers):
+            await client.publish(message.reply, b"reserved", headers=stock.make_headers({}))
 
     await client.subscribe("stock.reserve", cb=reserve)
 
 
-async def ask(shop: ContextPropagator, client: Client) -> tuple[Stamp | None, Stamp | None]:
+async def ask(
+    shop: ContextPropagator, client: Client
+) -> tuple[MessageContext | None, MessageContext | None]:
     """Send a request, and merge the context of its reply; return both stamps."""
-    headers = shop.outgoing({})
+    headers = shop.make_headers({})
     reply = await client.request("stock.reserve", b"2 apples", timeout=5, headers=headers)
-    return read(headers), shop.received(reply.headers)
+    return read(headers), shop.receive(reply.headers)
 
 
-async def main(address: str = ADDRESS) -> list[Stamp | None]:
+async def main(address: str = ADDRESS) -> list[MessageContext | None]:
     """Return the stamps of a request, its reply, and a sale as read from the stream."""
     shop, stock = (ContextPropagator(name, incarnation="demo") for name in ("shop", "stock"))
     async with await nats.connect(address) as client:
@@ -44,9 +46,9 @@ async def main(address: str = ADDRESS) -> list[Stamp | None]:
         await stream.add_stream(name="sales", subjects=["sold.*"], storage="memory")
         try:
             await answer(stock, client)
-            with shop.beginning():
+            with shop.begin():
                 asked = await ask(shop, client)
-                await stream.publish("sold.apples", b"2", headers=shop.outgoing({}))
+                await stream.publish("sold.apples", b"2", headers=shop.make_headers({}))
             audit = await stream.subscribe("sold.*", ordered_consumer=True)
             sale = await audit.next_msg(timeout=5)
             await audit.unsubscribe()

@@ -4,7 +4,7 @@ A message's properties have a table of headers, which brokers preserve, also thr
 dead-lettering (which adds its own headers) and the shovel. A consumer does
 
     def on_message(channel, method, properties, body):
-        with stamp.handling(properties.headers):            # None without headers
+        with stamp.handle(properties.headers):            # None without headers
             channel.basic_publish(exchange, key, body, properties_of(stamp))
             channel.basic_ack(method.delivery_tag)
 """
@@ -22,7 +22,7 @@ def properties_of(stamp: ContextPropagator, **others: object) -> pika.BasicPrope
     `others`: further properties or headers. The message's id is also in the property `message_id`,
     which brokers and tools show.
     """
-    headers = stamp.outgoing(dict(others.pop("headers", None) or {}))
+    headers = stamp.make_headers(dict(others.pop("headers", None) or {}))
     return pika.BasicProperties(
         headers=headers, message_id=headers["antecede-id"], delivery_mode=2, **others
     )

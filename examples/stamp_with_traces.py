@@ -18,7 +18,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from antecede.core.propagation import CAUSES, ID, ContextPropagator, Past, Stamp, read
+from antecede.core.propagation import (
+    CAUSES,
+    ID,
+    CausalContext,
+    ContextPropagator,
+    MessageContext,
+    read,
+)
 from antecede.errors import DecodeError
 
 MEMBER = "antecede-last"
@@ -43,7 +50,7 @@ def span_id(message_id: str) -> str:
     return found if int(found, 16) else "1".zfill(16)
 
 
-def span_of(stamp: Stamp, traceparent: str) -> Span:
+def span_of(stamp: MessageContext, traceparent: str) -> Span:
     """Return the span of a message in a context's trace. Raises DecodeError for invalid text."""
     match = _PARENT.fullmatch(traceparent.strip())
     if match is None:
@@ -59,7 +66,7 @@ def make_headers(
     `context` holds `traceparent` and optionally `baggage`, as OpenTelemetry's propagators write
     them.
     """
-    headers = stamp.outgoing(context)
+    headers = stamp.make_headers(context)
     sent = read(headers)
     assert sent is not None
     span = span_of(sent, context["traceparent"])
@@ -69,14 +76,14 @@ def make_headers(
     return headers, span
 
 
-def to_baggage(baggage: str, stamp: Stamp) -> str:
+def to_baggage(baggage: str, stamp: MessageContext) -> str:
     """Return the baggage with this message as the last one; other entries are unchanged."""
     others = [entry.strip() for entry in baggage.split(",") if entry.strip()]
     kept = [entry for entry in others if entry.partition("=")[0].strip() != MEMBER]
     return ",".join([*kept, f"{MEMBER}={quote(stamp.id, safe='')}"])
 
 
-def from_baggage(baggage: str) -> Past:
+def from_baggage(baggage: str) -> CausalContext:
     """Return the past in the baggage, for `ContextPropagator.join`; empty without one.
 
     Raises DecodeError if the entry is not a message id.
@@ -86,8 +93,8 @@ def from_baggage(baggage: str) -> Past:
         if key.strip() == MEMBER:
             last = read({ID: unquote(value.partition(";")[0].strip()), CAUSES: ""})
             assert last is not None
-            return Past((last.id,))
-    return Past()
+            return CausalContext((last.id,))
+    return CausalContext()
 
 
 def main() -> list[str]:
@@ -102,7 +109,7 @@ def main() -> list[str]:
     )
     headers, first = make_headers(gateway, incoming)
     forwarded = {name: headers[name] for name in ("traceparent", "baggage")}  # by the proxy
-    with worker.beginning():
+    with worker.begin():
         worker.join(from_baggage(forwarded["baggage"]))
         answer, second = make_headers(worker, forwarded)
     told = read(answer)

@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 
 from antecede.formatting import count_and_part, counted, duration, were
-from antecede.lab.report import Plot, Series, draw_plot, inlined, look, slots_of
+from antecede.lab.report import Plot, Series, draw_plot, inline_svg, look, slots_of
 from antecede.tables.order import BaselineOutcome
 from pipeline import courier, spark_job
 from pipeline.check import Verdict
@@ -271,7 +271,7 @@ def _draw_plots(folder: Path, figures: RunMetrics) -> dict[str, str]:
         drawn = draw_plot(plot, colours)
         (folder / f"{plot.key}.svg").write_text(drawn.svg, encoding="utf-8")
         (folder / f"{plot.key}.png").write_bytes(drawn.png)
-        parts[plot.key] = inlined(drawn.svg, f"plot{k}")
+        parts[plot.key] = inline_svg(drawn.svg, f"plot{k}")
     return parts
 
 

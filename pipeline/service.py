@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.core.propagation import ContextPropagator, Past, Stamp, read
+from antecede.core.propagation import CausalContext, ContextPropagator, MessageContext, read
 from pipeline.transport import Record, open_transport
 
 IDLE_S = 2.0
@@ -29,7 +29,7 @@ ORDERS_DONE_FILE = "placed"
 class StoredContext(NamedTuple):
     """Causal context and log position, stored with data."""
 
-    past: Past
+    past: CausalContext
     control: int
     lines: int
 
@@ -89,10 +89,10 @@ class Service:
         """Open a handler of a record, or of a new activity."""
         control = Handler(self, next(self._numbers))
         if record is None:
-            with self.stamp.beginning():
+            with self.stamp.begin():
                 yield control
             return
-        with self.stamp.handling(record.headers) as stamp:
+        with self.stamp.handle(record.headers) as stamp:
             control.log("handle", id=require_stamp(stamp).id)
             yield control
 
@@ -101,7 +101,7 @@ class Service:
         sent_ns = time.time_ns() + round(self.config.skew_ms * 1e6)
         fields = {"kind": kind, "customer": customer, "orders": orders, "sent_ns": sent_ns}
         value = json.dumps({"service": self.name, **fields})
-        headers = self.stamp.outgoing()
+        headers = self.stamp.make_headers()
         control.log("send", id=require_stamp(read(headers)).id, customer=customer, value=value)
         self.transport.send(Record(self.name, customer, value, headers))
         self.transport.flush()
@@ -140,7 +140,7 @@ class Service:
         self._log.close()
 
 
-def require_stamp(stamp: Stamp | None) -> Stamp:
+def require_stamp(stamp: MessageContext | None) -> MessageContext:
     """Return a stamp that must exist."""
     assert stamp is not None, "a record of the services has no causal context"
     return stamp

@@ -130,10 +130,10 @@ class Observer(Protocol):
     def encode(self, message: Any) -> bytes:
         return self.inner.encode(message.message)
 
-    def blocked_on(self) -> Any:
+    def list_held(self) -> Any:
         """Return the messages that are still held after `settle`."""
         self.settle(self.inner)
-        return self.inner.blocked_on()
+        return self.inner.list_held()
 
 
 def _settle(member: ClockOrdered) -> None:

@@ -20,7 +20,7 @@ from antecede.core.clocks import (
     span_bytes,
     trim,
 )
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.errors import DecodeError, SequenceError
 
 
@@ -167,13 +167,13 @@ class BitVector:
     @classmethod
     def decode(cls, data: bytes) -> BitVector:
         """Return what `encode` wrote. Raises DecodeError and SequenceError."""
-        reader = Reader(data)
+        reader = ByteReader(data)
         vector = cls.read(reader)
         reader.finish()
         return vector
 
     @classmethod
-    def read(cls, reader: Reader) -> BitVector:
+    def read(cls, reader: ByteReader) -> BitVector:
         """Read a vector from the middle of a message. Raises DecodeError and SequenceError."""
         prefix = reader.varint()
         base, bits = read_window(reader)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from antecede.core.clocks.encoding import Reader, varint, varint_size
+from antecede.core.clocks.encoding import ByteReader, varint, varint_size
 
 INTEGER_BYTES = 4
 
@@ -52,7 +52,7 @@ class LinearClock:
     @classmethod
     def decode(cls, data: bytes) -> LinearClock:
         """Return what `encode` wrote. Raises DecodeError."""
-        reader = Reader(data)
+        reader = ByteReader(data)
         clock = cls(reader.varint())
         reader.finish()
         return clock

@@ -22,9 +22,9 @@ from antecede.core.clocks import (
     read_behind,
     read_side,
     read_top,
-    repeated,
+    repeat_row,
 )
-from antecede.core.clocks.encoding import LANE_BYTES, Reader, encode_dense, varint, varint_size
+from antecede.core.clocks.encoding import LANE_BYTES, ByteReader, encode_dense, varint, varint_size
 from antecede.errors import DecodeError, LocalError
 
 
@@ -164,7 +164,7 @@ class MatrixClock:
         if not self.side:
             return 1
         top = fold(self.lanes, self.side, self.side, greatest=True)
-        behind = repeated(top, self.side, self.side) - self.lanes
+        behind = repeat_row(top, self.side, self.side) - self.lanes
         most = fold(behind, self.side, self.side, greatest=True)
         planes = max(-(-entry.bit_length() // 8) for entry in lanes.unpack(most, self.side))
         dense = -(-top.bit_length() // LANE_BITS)
@@ -179,7 +179,7 @@ class MatrixClock:
         Raises DecodeError, UnknownMemberError for more than MAX_SIDE rows and SequenceError
         for a counter that no lane holds or that is below 0.
         """
-        reader = Reader(data)
+        reader = ByteReader(data)
         side = read_side(reader)
         if not side:
             reader.finish()

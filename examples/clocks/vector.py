@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from antecede.core.clocks import Intervals, encode_bounds, lanes, read_bounds
-from antecede.core.clocks.encoding import Reader, varint, varint_size
+from antecede.core.clocks.encoding import ByteReader, varint, varint_size
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4
@@ -141,7 +141,7 @@ class VectorClock:
         Raises DecodeError, UnknownMemberError for a member above MAX_MEMBER and SequenceError
         for a counter above MAX_COUNTER.
         """
-        reader = Reader(data)
+        reader = ByteReader(data)
         counters: dict[int, int] = {}
         member = -1
         for _ in range(reader.varint()):

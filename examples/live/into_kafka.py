@@ -28,9 +28,9 @@ ORDERS = 3
 
 async def say(peer: Peer, stamp: ContextPropagator, text: str) -> Headers:
     """Say something in the group; returns the headers of the row that tells of it."""
-    with stamp.resuming(peer.past()):
+    with stamp.resume(peer.past()):
         sent = await peer.send(text.encode())
-        return stamp.outgoing(id=sent.token)
+        return stamp.make_headers(id=sent.token)
 
 
 async def shop(peer: Peer, produce: Produce) -> None:
@@ -52,8 +52,8 @@ async def till(peer: Peer, produce: Produce) -> None:
     stamp = ContextPropagator("till")
     async for message in said(peer, "order"):
         number = message.payload.decode().split()[1]
-        with stamp.resuming(message.past):  # follows this order, and no other
-            produce("payments", f"invoice {number}", stamp.outgoing())
+        with stamp.resume(message.past):  # follows this order, and no other
+            produce("payments", f"invoice {number}", stamp.make_headers())
         produce("payments", f"paid {number}", await say(peer, stamp, f"paid {number}"))
 
 

@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from antecede.core.clocks import Bounds
-from antecede.core.group import Blocked, Envelope, Group, GroupEffect, Message, Packet, Thread
+from antecede.core.group import Envelope, Group, GroupEffect, HeldMessage, Message, Packet, Thread
 from antecede.core.group.message import Missing, SendArguments, Sent, Stats
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import (
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AntecedeError",
-    "Blocked",
     "Bounds",
     "ConflictError",
     "ContextPropagator",
@@ -50,6 +49,7 @@ __all__ = [
     "Envelope",
     "Group",
     "GroupEffect",
+    "HeldMessage",
     "IncarnationError",
     "LimitError",
     "LocalError",

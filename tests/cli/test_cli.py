@@ -62,7 +62,7 @@ def test_the_core_needs_nothing_but_the_standard_library() -> None:
         "from antecede.core.propagation import ContextPropagator\n"
         "import antecede.lab.diagram.trace_window, antecede.lab.play.server\n"
         "Group('a').send(b'x')\n"
-        "ContextPropagator('s').outgoing()\n"
+        "ContextPropagator('s').make_headers()\n"
         "assert main(['check', 'fifo', '--members', '2', '--messages', '2']) == 0\n"
     )
     command = [sys.executable, "-I", "-S", "-c", code, str(SRC)]

@@ -43,12 +43,12 @@ def test_an_answer_whose_cause_was_lost_waits_for_it(order: str) -> None:
     delivered: dict[str, list[bytes]] = {name: [] for name in names}
     now_ns = 10**15
 
-    def pass_time(heard: Collection[str]) -> None:
+    def tick_range(heard: Collection[str]) -> None:
         nonlocal now_ns
         now_ns += 10**7
         for name, group in groups.items():
             delivered[name] += [one.payload for one in group.tick(now_ns=now_ns)]
-            for packet in group.outgoing():
+            for packet in group.take_control_packets():
                 for other in {*packet.to} & {*heard}:
                     take(other, packet.wire)
 
@@ -58,10 +58,10 @@ def test_an_answer_whose_cause_was_lost_waits_for_it(order: str) -> None:
 
     take("bob", groups["alice"].send(b"question", now_ns=now_ns))
     for _ in range(400):
-        pass_time(heard=["bob"])
+        tick_range(heard=["bob"])
     assert delivered["bob"] == [b"question"]
     take("carol", groups["bob"].send(b"answer", now_ns=now_ns))
     assert delivered["carol"] == [], "the question is missing"
     for _ in range(400):
-        pass_time(heard=names)
+        tick_range(heard=names)
     assert delivered["carol"] == [b"question", b"answer"]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from antecede.core.clocks import Bounds, unpack
 from antecede.core.protocols.base import Deliver, MessageId, Protocol, Transmit
 from antecede.core.protocols.clock_based.relations import (
+    ClockTimestamp,
     LinearPhysicalRelation,
     PhysicalRelation,
     Separation,
-    Stamp,
 )
 from antecede.core.protocols.hierarchical.internal import InternalPeer
 from antecede.core.protocols.hierarchical.messages import Downward
@@ -157,7 +157,7 @@ def test_linear_physical() -> None:
     both, by_clock = LinearPhysicalRelation(separation), PhysicalRelation(separation)
     for lt, apart in product(range(3), range(-2, 8)):
         a, b = linear_physical.Message(0, 1, 1, 10), linear_physical.Message(1, 1, lt, 10 + apart)
-        stamps = Stamp(*a), Stamp(*b)
+        stamps = ClockTimestamp(*a), ClockTimestamp(*b)
         assert by_clock.precedes(*stamps) == linear_physical.physical(a, b, 5, 1)
         assert both.precedes(*stamps) == linear_physical.linear_physical(a, b, 5, 1)
 
@@ -185,7 +185,7 @@ def test_topics(name: str, a: topics.Event, b: topics.Event, subscription: froze
     if a.src == b.src:
         return
     e_1, e_2 = (
-        topic_relations.Stamp(e.src, 1, {t: e.TV[t] for t in e.P}, lt=e.LT, pt_ns=e.PT)
+        topic_relations.TopicTimestamp(e.src, 1, {t: e.TV[t] for t in e.P}, lt=e.LT, pt_ns=e.PT)
         for e in (a, b)
     )
     delays = Delays(Bounds(accuracy_ns=1, least_ns=5, most_ns=9), range(N))

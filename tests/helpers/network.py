@@ -175,7 +175,7 @@ class Network:
         self.tell()
         self.run(patience_s if self.bounds else FOREVER_S)
         for at, member in self.members.items():
-            assert member.blocked_on() == ()
+            assert member.list_held() == ()
             lacking = self.truth.owes(at, self.truth.past) if member.application else ()
             assert not lacking, f"{at} lacks {lacking}"
         return self
@@ -189,7 +189,7 @@ class Network:
         if at in self.members:
             reading = self.reading(at)
             self.carry_out(at, self.members[at].tick(reading))
-            for line in self.members[at].blocked_on():
+            for line in self.members[at].list_held():
                 self.judge_reason(at, line, reading)
             self.restart(at)
             self.at(self.now_ns + TICK_NS, partial(self.tick, at))
@@ -268,7 +268,7 @@ class Network:
             assert member.snapshot() == before
             self.put(source, target, message)
             return
-        if not member.is_note(read):
+        if not member.is_control(read):
             self.truth.arrives(target, self.key(read))
             if member.application:
                 again = self.key(read) in here and read.payload[0] != target
@@ -287,7 +287,7 @@ class Network:
         assert fresh.snapshot() == state
         assert hash(fresh.snapshot()) == hash(state)
         assert fresh.storage_bytes() == old.storage_bytes()
-        assert fresh.blocked_on() == old.blocked_on()
+        assert fresh.list_held() == old.list_held()
         self.members[at] = fresh
 
     # -- joins and leaves ---------------------------------------------------------------------
@@ -304,9 +304,9 @@ class Network:
             if tell:
                 assert not host.join(newcomer)
                 continue
-            frontier = host.frontier()
+            frontier = host.join_state()
             hash(frontier)
-            made.adopt(frontier)
+            made.install_join_state(frontier)
         assert made.members == host.members
         known, has = set(self.truth.known[sponsor]), set(self.truth.has[sponsor])
         self.news += [News(other, newcomer, None) for other in self.members if other != sponsor]
@@ -362,7 +362,7 @@ class Network:
 
     def held(self, at: int) -> dict[Id, Any]:
         """Return by name what a member holds back, and what it says is missing."""
-        held: Iterable[Held] = self.members[at].blocked_on()
+        held: Iterable[Held] = self.members[at].list_held()
         return {self.key(line.message): line.missing for line in held}
 
     def carry_out(self, at: int, effects: Iterable[Effect]) -> None:
@@ -422,7 +422,7 @@ class Network:
         exact = self.is_exact(at)
         if not member.application or (self.bounds and not exact):
             return
-        for line in member.blocked_on():
+        for line in member.list_held():
             key = self.key(line.message)
             lacks = self.lacks(at, key)
             self.judge_reason(at, line)

@@ -56,7 +56,7 @@ def fresh(order: str, name: str = "carol") -> Group:
 def role(name: str) -> Group:
     """Return one peer of a hierarchical system."""
     protocol = hierarchical(TOPOLOGY)[int(name[1:])]
-    return Group.around(protocol, ADDRESSES, order="hierarchical", incarnation=7)
+    return Group.from_protocol(protocol, ADDRESSES, order="hierarchical", incarnation=7)
 
 
 def story(order: str) -> Story:
@@ -79,7 +79,7 @@ def _flat(order: str) -> Story:
     carol.receive(last, now=START_S + 13.0)
     carol.receive(answer, now=START_S + 13.1)
     carol.send(b"mine", now=START_S + 13.2, **how)
-    assert order == "unordered" or carol.blocked_on(), order
+    assert order == "unordered" or carol.list_held(), order
     return Story(carol, [question])
 
 
@@ -93,16 +93,16 @@ def _in_roles(order: str) -> Story:
             late.append(wire)
             return
         groups[name].receive(wire)
-        for packet in groups[name].outgoing():
+        for packet in groups[name].take_control_packets():
             for other in packet.to:
                 forward(other, packet.wire, hide)
 
     hide = b"lunch?"
     for sender, payload in (("p0", b"hello"), ("p0", hide), ("p0", b"at noon")):
-        for packet in groups[sender].post(payload):
+        for packet in groups[sender].send_packets(payload):
             for name in packet.to:
                 forward(name, packet.wire, hide)
-    assert receiver.blocked_on(), order
+    assert receiver.list_held(), order
     return Story(receiver, late)
 
 
@@ -120,7 +120,7 @@ def forged_frame(
         order=like.order,
         room=like._state.room,
         options=like._state.options,
-        view=None if like.open else like._state.roster.view,
+        view=None if like.is_open else like._state.roster.view,
         by=Incarnation(0, 7),
         names=names or {},
         known=(),

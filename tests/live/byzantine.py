@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections.abc import Iterable
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import ByteReader, block, varint
 from antecede.core.clocks.lanes import unit
 from antecede.core.group.frames import format as frame
 from antecede.core.group.frames.format import Incarnation
@@ -124,7 +124,7 @@ class Mallory(Node):
         return [wire.framed(kind, body[: draw.randrange(len(body) + 1)])]
 
     def _is_own(self, body: bytes) -> bool:
-        place = Reader(body).varint()
+        place = ByteReader(body).varint()
         return place < len(self.outflow.places) and self.outflow.places[place] == self.lane
 
     def _damaged(self, body: bytes) -> bytes:
@@ -143,7 +143,7 @@ class Mallory(Node):
 
     def _own(self, body: bytes) -> bytes:
         """Falsify batches of its own lane: the same for all, unless it equivocates."""
-        reader = Reader(body)
+        reader = ByteReader(body)
         place, number = reader.varint(), reader.varint()
         if not self._is_own(body):
             return body
@@ -383,7 +383,7 @@ class ByzantineRun(Run):
         if missing := lanes - node.greeted.keys() - {node.lane}:
             stuck.append(f"{host.name} is not connected with {missing}, {node.last_refusal}")
         held = [
-            one for one in ordering.group.blocked_on() if member_of(one.message.sender) != MALLORY
+            one for one in ordering.group.list_held() if member_of(one.message.sender) != MALLORY
         ]
         stalled = [lane for lane in ordering._stalled if member_of(lane) != MALLORY]
         spoiled = [lane for lane in ordering.spoiled if member_of(lane) != MALLORY]

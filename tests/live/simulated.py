@@ -287,7 +287,7 @@ class Run:
         history = History(self._events(), {str(one): lanes for one, lanes in owed.items()})
         self.judgement.early += history.early(RELATION[self.plan.order])
         for lane in history.by_member:
-            self.judgement.twice += history._doubled_or_unsent(lane)
+            self.judgement.twice += history._find_double_or_unsent(lane)
 
     def _at_rest(self, host: Host) -> None:
         node = host.node
@@ -299,8 +299,8 @@ class Run:
             one.node.lane for one in self.network.hosts.values() if one.node is not None
         ):
             self.judgement.stuck.append(f"{host.name} sees {sorted(ordering.members)}")
-        if ordering.group.blocked_on() or ordering._stalled or ordering.lanes.bytes:
-            self.judgement.stuck.append(f"{host.name} holds {ordering.group.blocked_on()[:2]}")
+        if ordering.group.list_held() or ordering._stalled or ordering.lanes.bytes:
+            self.judgement.stuck.append(f"{host.name} holds {ordering.group.list_held()[:2]}")
         if ordering.spoiled:
             self.judgement.refused.append(f"{host.name}: {ordering.spoiled}")
         bad = {kind: count for kind, count in node.refused.items() if kind != "MismatchError"}

@@ -214,9 +214,9 @@ class HierarchyRun(Run):
         here = sorted(one.node.lane for one in hosts if one.node is not None)
         if sorted(ordering.members) != here:
             stuck.append(f"{name} sees {sorted(ordering.members)}")
-        if ordering.group.blocked_on() or ordering._stalled or ordering.lanes.bytes:
+        if ordering.group.list_held() or ordering._stalled or ordering.lanes.bytes:
             stuck.append(
-                f"{name} holds {ordering.group.blocked_on()[:2]}, {ordering.lanes.bytes} bytes"
+                f"{name} holds {ordering.group.list_held()[:2]}, {ordering.lanes.bytes} bytes"
             )
         if isinstance(node, SuperNode):
             hub, log = node.hub, node.hub.log

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from antecede.core.group.receiver import Receiving
+from antecede.core.group.receiver import Receiver
 from antecede.live.charges import Charges
 from antecede.live.node import Node
 from tests.live.byzantine import ByzantineRun
@@ -87,7 +87,7 @@ def _believe_one(self: Charges, members: Any, talking: Any, now: int) -> str:
     return next((words for said in self._by.values() for words in said.values()), "")
 
 
-def _believe_what_is_said_of_others(self: Receiving, *arguments: Any, **more: Any) -> Any:
+def _believe_what_is_said_of_others(self: Receiver, *arguments: Any, **more: Any) -> Any:
     return JUDGED(self, *arguments[:3])
 
 
@@ -95,11 +95,11 @@ def _believe_a_hello(self: Node, link: Any, what: str, words: str) -> None:
     self.go_out(words)
 
 
-JUDGED = Receiving._judged
+JUDGED = Receiver._check_and_receive
 GUARDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "one word that one is out": (Charges, "verdict", _believe_one),
     "a greeting that knows more than there is": (Node, "charge", _believe_a_hello),
-    "lives of others": (Receiving, "_judged", _believe_what_is_said_of_others),
+    "lives of others": (Receiver, "_judged", _believe_what_is_said_of_others),
 }
 
 

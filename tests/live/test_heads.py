@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import ByteReader, block, varint
 from antecede.core.clocks.nanoseconds import LONGEST_NS
 from antecede.errors import DecodeError, LocalError, RemoteError
 from antecede.live import audience, heads, wire
@@ -134,10 +134,10 @@ def test_runs_that_cannot_be_are_refused(raw: bytes) -> None:
 
 def test_topics_that_promise_too_much_are_refused_at_once() -> None:
     with pytest.raises(DecodeError, match="announced"):
-        heads.read_topics(Reader(varint(heads.MAX_TOPICS + 1)))
+        heads.read_topics(ByteReader(varint(heads.MAX_TOPICS + 1)))
     twice = varint(2) + block(b"x") * 2
     with pytest.raises(DecodeError, match="not in its place"):
-        heads.read_topics(Reader(twice))
+        heads.read_topics(ByteReader(twice))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.clocks.encoding.wire import ByteReader
 from antecede.core.protocols.hierarchical.messages import Upward
 from antecede.errors import (
     DecodeError,
@@ -48,7 +48,7 @@ def test_places_are_a_set(one: list[tuple[str, int]], other: list[tuple[str, int
     lacking = set(other) - set(one)
     found = dict(ours.lacks(theirs))
     assert found == {lane: max(n for name, n in lacking if name == lane) for lane, _ in lacking}
-    assert Places.read(Reader(ours.pack())).windows == ours.windows
+    assert Places.read(ByteReader(ours.pack())).windows == ours.windows
     assert not list(ours.lacks(ours.copy()))
 
 
@@ -67,7 +67,7 @@ def test_notes_leave_no_holes(numbers: list[int], notes: set[int]) -> None:
 @given(data=st.binary(max_size=60))
 def test_whatever_bytes_are_read_they_are_refused_in_words_or_right(data: bytes) -> None:
     readers: list[Callable[[], object]] = [
-        lambda: Places.read(Reader(data)),
+        lambda: Places.read(ByteReader(data)),
         lambda: origin.unpack(data),
         lambda: star.unpack_hello(data),
         lambda: star.unpack_welcome(data),
@@ -124,7 +124,7 @@ def test_frames_of_the_star_come_back_as_they_went() -> None:
 
 def body(frame: bytes) -> bytes:
     """Return what stands behind length and kind of a frame."""
-    reader = Reader(frame)
+    reader = ByteReader(frame)
     reader.varint()
     reader.take(1)
     return reader.rest()

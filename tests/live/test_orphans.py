@@ -59,7 +59,7 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
     question, [answer, _] = orphaned(network)
     network.run(network.now + NS)
     assert not heard(network, "a")
-    assert [one.waits_for for one in network.node("a").active.group.blocked_on()] == [
+    assert [one.waits_for for one in network.node("a").active.group.list_held()] == [
         (tuple(question),),
         (tuple(answer),),
     ]
@@ -101,7 +101,7 @@ def test_where_the_group_holds_it_waits_and_that_is_shown() -> None:
     network.run(network.now + 20 * NS)
     for name in "ab":
         assert not heard(network, name)
-        [missing] = network.node(name).active.group.missing()
+        [missing] = network.node(name).active.group.list_missing()
         assert (missing.sender, missing.seq) == question
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.cli import main
-from antecede.core.propagation import Past, read
+from antecede.core.propagation import CausalContext, read
 from antecede.errors import LimitError, LocalError
 from antecede.live.events import Id, Message, is_name
 from antecede.live.peer import Peer
@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_said() -> None:
 def test_the_past_of_a_message_is_itself_and_what_it_answers() -> None:
     a = Id("a~00000000", 1)
     answer = Message("b~00000000", 4, b"yes", (a,))
-    assert answer.past == Past(("b~00000000:4",), ("a~00000000:1",))
+    assert answer.past == CausalContext(("b~00000000:4",), ("a~00000000:1",))
 
 
 def peer(name: str, **more: Any) -> Peer:
@@ -84,13 +84,15 @@ async def taken(one: Peer, count: int) -> list[Message]:
 async def test_the_past_of_a_peer_is_what_was_handed_over_since_it_last_spoke() -> None:
     async with into_kafka.group("a", "b", "c") as peers:
         a, b, c = (peers[name] for name in "abc")
-        assert c.past() == Past()
+        assert c.past() == CausalContext()
         for k in range(5):
             a.send_nowait(b"%d" % k)
         first = (await taken(c, 2))[-1]
-        assert c.past() == Past((first.id.token,)), "not what is here and was not handed over"
+        assert c.past() == CausalContext((first.id.token,)), (
+            "not what is here and was not handed over"
+        )
         await taken(c, 3)
-        assert c.past() == Past((Id(first.lane, 5).token,))
+        assert c.past() == CausalContext((Id(first.lane, 5).token,))
         said = await b.send(b"b")
         await taken(c, 1)
         assert set(c.past().frontier) == {Id(first.lane, 5).token, said.token}
@@ -108,7 +110,7 @@ async def test_taken_as_batches_it_is_handed_over_too() -> None:
         sent = [a.send_nowait(b"%d" % k) for k in range(3)]
         async for said in b.batches():
             newest = Id(said.lane, said.first + len(said.payloads) - 1)
-            assert b.past() == Past((newest.token,))
+            assert b.past() == CausalContext((newest.token,))
             if newest == sent[-1]:
                 break
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import ByteReader, block, varint
 from antecede.errors import DecodeError, LimitError, MismatchError, RemoteError
 from antecede.live import batches, wire
 from antecede.live.batches import Batch
@@ -168,9 +168,9 @@ def test_batches_that_promise_too_much_are_refused_and_cost_nothing(raw: bytes) 
 def test_tables_that_promise_too_much_are_refused() -> None:
     for count in (wire.MAX_LANES + 1, 2**63):
         with pytest.raises(DecodeError, match="lanes announced"):
-            wire.read_table(Reader(varint(count)))
+            wire.read_table(ByteReader(varint(count)))
     with pytest.raises(DecodeError):
-        wire.read_table(Reader(varint(1000) + b"\x00"))
+        wire.read_table(ByteReader(varint(1000) + b"\x00"))
 
 
 def test_a_batch_of_changes_alone_is_bounded() -> None:

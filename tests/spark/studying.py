@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import COST, checked
+from antecede.lab.reproductions.framework.study import COST, check_runs
 
 DEADLINE_S = 100
 
@@ -31,7 +31,7 @@ def start(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    (folder / "runs").write_text("".join(f"{run.to_text()}\n" for run in checked(runs)))
+    (folder / "runs").write_text("".join(f"{run.to_text()}\n" for run in check_runs(runs)))
     (folder / "pids").unlink(missing_ok=True)
     module = [sys.executable, "-m", "tests.spark.study_child", str(folder), master]
     with (folder / "log").open("ab") as log:

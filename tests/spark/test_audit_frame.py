@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.spark import audit, quarantined
+from antecede.spark import audit, find_quarantined
 from antecede.spark.audits.audit import COUNT_COLUMNS, DETAIL_COLUMNS, MAP_COLUMNS
 from antecede.tables.audit.engine import audit_events
-from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED, chosen
+from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED, choose_pairs
 from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.identities import is_blank
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
@@ -111,7 +111,9 @@ def test_rows_handed_out_are_those_counted(spark: SparkSession, seed: int) -> No
         aside = audit_events(table.filter(pc.equal(runs, run))).quarantine
         expected += zip(aside["id"].to_pylist(), aside["reason"].to_pylist(), strict=True)
     found = (
-        quarantined(write_spread(spark, table), by="causes").select("row.id", "reason").collect()
+        find_quarantined(write_spread(spark, table), by="causes")
+        .select("row.id", "reason")
+        .collect()
     )
     got = [(None if is_blank(row.id) else row.id, row.reason) for row in found]
     assert len(got) > 0
@@ -184,7 +186,7 @@ def test_pairs_beyond_the_steps_are_estimated_as_locally(spark: SparkSession) ->
     table = pa.Table.from_batches([to_batch(rows)])
     options: dict[str, Any] = {"pairs": "estimate", "pair_steps": 9, "pair_ranks": 64}
     found = rows_to_reports(audit(write_spread(spark, table), by="causes", **options))
-    check_same(found, audit_locally(table, choice=chosen("estimate", 9, 64)))
+    check_same(found, audit_locally(table, choice=choose_pairs("estimate", 9, 64)))
     estimated = {run for run, row in found.items() if row["ordered_pairs_estimated"] is not None}
     assert estimated == {"run 0", "run 1", "run 2"}
     assert found["run 1"]["ordered_pairs"] is found["run 1"]["redundant_edges"] is None

@@ -12,7 +12,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.spark import audit, check_cut, held, measure_false_causality, order, past, quarantined
+from antecede.spark import (
+    audit,
+    check_cut,
+    find_quarantined,
+    held,
+    measure_false_causality,
+    order,
+    past,
+)
 from antecede.spark.columns import is_blank, to_cause, to_id
 from antecede.tables.audit.engine import audit_events
 from antecede.tables.causality import check_cut as local_cut
@@ -77,7 +85,7 @@ def test_audits_count_alike(spark: SparkSession) -> None:
     assert row.blank_causes == local.details["blank_causes"] == 6
     assert row.quarantine == local.details["quarantine"] == {"no id": 3}
     assert row.missing_causes == 1
-    assert {r.row.id for r in quarantined(log).collect()} == {"", " \u3000", None}
+    assert {r.row.id for r in find_quarantined(log).collect()} == {"", " \u3000", None}
 
 
 @pytest.mark.few(1)

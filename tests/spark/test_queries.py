@@ -15,7 +15,15 @@ from pyspark.sql import SparkSession
 from antecede.cli import main
 from antecede.errors import InputError
 from antecede.spark.relations.queries import part, way_of
-from antecede.tables.causality.queries import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event, Whole
+from antecede.tables.causality.queries import (
+    CAUSES,
+    CLOCKS,
+    EVENTS,
+    WAYS,
+    Causality,
+    EventRef,
+    Whole,
+)
 from antecede.tables.trace.arrow import SCHEMA
 from antecede.tables.trace.rows import conform
 from tests.spark.test_causality import frame_of
@@ -83,7 +91,7 @@ def describe_whole(table: pa.Table, way: str) -> Whole:
     return Whole(way == CLOCKS, there)
 
 
-def get_answer(asked: Causality, question: str, event: Event) -> Any:
+def get_answer(asked: Causality, question: str, event: EventRef) -> Any:
     """Return the rows of an answer, or the error text."""
     try:
         return getattr(asked, question)(event)["file_order"].to_pylist()
@@ -109,9 +117,9 @@ def test_the_part_answers_as_the_whole(spark: SparkSession, tmp_path: Path, way:
     rows: Any = table.to_pylist()
     for k in range(8):
         row = rows[(k * 9 + 4) % len(rows)]
-        named, text, run = Event(row["id"]), row["id"], row["run"]
+        named, text, run = EventRef(row["id"]), row["id"], row["run"]
         if way == EVENTS and row["member"] and row["kind"] != "send":
-            named = Event(row["id"], row["member"])
+            named = EventRef(row["id"], row["member"])
             text = f"{row['id']}@{row['member']}"
             if any(one["id"] == text for one in rows):
                 continue  # it names the event of that id

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.core.propagation import CAUSES, ID, MAX_ID, ContextPropagator, Stamp, read
+from antecede.core.propagation import CAUSES, ID, MAX_ID, ContextPropagator, MessageContext, read
 from antecede.errors import DecodeError, InputError
 from antecede.spark import order, read_context
 
@@ -17,11 +17,11 @@ KAFKA = "n int, headers array<struct<key: string, value: binary>>"
 def rows() -> list[list[tuple[str, bytes | None]]]:
     """Headers as clients and other languages may write them, good and bad."""
     stamp = ContextPropagator("pay", incarnation="i")
-    first = stamp.outgoing([("k", b"v")])
-    stamp.received({ID: "x:1:1", CAUSES: ""})
+    first = stamp.make_headers([("k", b"v")])
+    stamp.receive({ID: "x:1:1", CAUSES: ""})
     return [
         first,
-        stamp.outgoing(),
+        stamp.make_headers(),
         [(ID.title(), b" a "), (CAUSES.upper(), b"b,c")],
         [(ID, b"a"), (ID, b"a"), (CAUSES, b"")],
         [(ID, b"a"), (ID, b"b"), (CAUSES, b"")],
@@ -61,14 +61,14 @@ def test_spark_reads_what_the_stamper_reads(spark: SparkSession) -> None:
 
 
 def test_text_and_maps_are_headers_too(spark: SparkSession) -> None:
-    made = ContextPropagator("pay", incarnation="i").outgoing({"Host": "h"})
+    made = ContextPropagator("pay", incarnation="i").make_headers({"Host": "h"})
     as_map = spark.createDataFrame([(made,)], "headers map<string, string>")
     pairs = spark.createDataFrame(
         [(list(made.items()),)], "`my headers` array<struct<key: string, value: string>>"
     )
     for df in (read_context(as_map), read_context(pairs, headers="my headers")):
         row = df.collect()[0]
-        assert Stamp(row.message_id, tuple(row.causes)) == read(made)
+        assert MessageContext(row.message_id, tuple(row.causes)) == read(made)
 
 
 def test_rows_without_a_stamp_are_set_aside_by_order(spark: SparkSession) -> None:

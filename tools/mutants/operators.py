@@ -14,7 +14,7 @@ from typing import TypeAlias
 UNCHANGED_FUNCTIONS = frozenset(
     {
         "adopt",
-        "blocked_on",
+        "list_held",
         "causes",
         "comes_first",
         "check",

@@ -22,7 +22,7 @@ from antecede.formatting import shown
 from antecede.lab.check import Failure, Target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.conformance import SuitePlan, conform, play
-from antecede.lab.check.harness import LIMIT_S, in_words, raise_own, watching
+from antecede.lab.check.harness import LIMIT_S, in_words, raise_own, watch_calls
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.network import Step
 from antecede.lab.check.model_checker import SearchLimits, explore
@@ -179,7 +179,7 @@ def judge_mutants(
     number from 1, and the total. Limits in seconds: `timeout_per_mutant_s` (None: see
     `get_mutant_timeout`), `timeout_s` for all, `call_timeout_s` for one call into a class.
     """
-    with watching(call_timeout_s):
+    with watch_calls(call_timeout_s):
         return _judge(target, on_result, every, timeout_per_mutant_s, _Deadline(timeout_s))
 
 

@@ -17,12 +17,12 @@ from antecede.errors import InputError
 from antecede.lab.simulate import Hierarchy, Mesh, PubSub, Topology
 from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
 from antecede.lab.simulate.config import Clocks, Scenario
-from antecede.lab.simulate.outputs import stamped
+from antecede.lab.simulate.outputs import compute_timestamps
 from antecede.progress import Progress
 from antecede.tables import causality
 from antecede.tables.audit import PairChoice, audit_events
 from antecede.tables.false_causality import RULES, count_rules, summarize
-from antecede.tables.kernels import LEAST_RANKS, cache_folder, timed
+from antecede.tables.kernels import LEAST_RANKS, cache_folder, measure_compile_time
 from antecede.tables.order import OrderSpec, order_table
 from antecede.tables.order.stream import warm_up
 from antecede.tables.trace import Event, to_batch
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compile the parts asked for and say where the code went. Raises InputError."""
     jobs = _jobs(args.parts)
-    with timed() as spent, Progress("compiling") as progress:
+    with measure_compile_time() as spent, Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
             job()
@@ -135,7 +135,7 @@ def _pairs(topology: Topology) -> None:
     by_topic = isinstance(topology, PubSub)
     protocol = "htbc" if by_topic else "linear-physical"
     scenario = Scenario(topology, protocol, clocks=Clocks(0.001), duration_s=0.2)
-    for stamps in stamped(scenario, seed=0).values():
+    for stamps in compute_timestamps(scenario, seed=0).values():
         count_rules(stamps, [name for name, rule in RULES.items() if rule.topics is by_topic])
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from antecede.cli.option_rules import refuse_unused
 from antecede.errors import AntecedeError, InputError
-from antecede.tables.trace import ReadOptions, all_inputs, files_below, implied_format, reader
+from antecede.tables.trace import ReadOptions, all_inputs, files_below, find_implied_format, reader
 from antecede.tables.trace.formats import count_commits, is_repository
 from antecede.tables.trace.user_tables import TableReader
 
@@ -69,7 +69,7 @@ def choose_engine(
         return Engine(args.engine, "as requested")
     if args.master is not None:
         return Engine(SPARK, "--master was given")
-    needed, free = estimate_bytes(paths, format or implied_format(options)), free_bytes()
+    needed, free = estimate_bytes(paths, format or find_implied_format(options)), free_bytes()
     if needed is None or free is None:
         return Engine(LOCAL, "sizes are unknown")
     sizes = f"needs {_format_size(needed)} of memory, {_format_size(free)} is free"
@@ -137,7 +137,7 @@ def _find_obstacle(paths: Sequence[str], format: str | None, options: ReadOption
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed"
     try:
-        name = format or implied_format(options)
+        name = format or find_implied_format(options)
         parts = all_inputs(paths, name)
         names = {name} if name else {reader.choose(part, options).name for part in parts}
         if names != {TableReader.name}:

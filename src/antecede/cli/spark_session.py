@@ -14,7 +14,7 @@ from antecede.cli.engines import Engine, estimate_bytes, free_bytes
 from antecede.cli.files.folders import draft_folder
 from antecede.progress import Progress
 from antecede.spark import cluster_session, local_session, quiet_failures
-from antecede.spark.sources import Survey, events_of_tables, typed_failures, work_of
+from antecede.spark.sources import Survey, events_of_tables, unwrap_failures, work_of
 from antecede.tables.trace import ReadOptions
 from antecede.tables.trace.user_tables import PARQUET
 
@@ -61,7 +61,7 @@ def events_on_spark(
     with ExitStack() as opened:
         spark = opened.enter_context(session(args.master, estimate_bytes(paths, args.format) or 0))
         bad = None if aside is None else opened.enter_context(draft_folder(aside))
-        opened.enter_context(typed_failures())
+        opened.enter_context(unwrap_failures())
         with Progress("reading"):
             given = events_of_tables(spark, works, options, bad, format)
             events, survey = opened.enter_context(given)

@@ -78,7 +78,7 @@ class Arrow(NamedTuple):
     """True if it has not arrived: `arrived` is the end of the diagram."""
 
 
-class Held(NamedTuple):
+class HeldSpan(NamedTuple):
     """A held message on a timeline, from its arrival."""
 
     lane: int
@@ -89,7 +89,7 @@ class Held(NamedTuple):
     waits_for: tuple[str, ...] = ()
 
 
-class State(NamedTuple):
+class StateLabel(NamedTuple):
     """Text of a member's protocol state after an event."""
 
     lane: int
@@ -97,7 +97,7 @@ class State(NamedTuple):
     lines: tuple[str, ...]
 
 
-class Tick(NamedTuple):
+class AxisTick(NamedTuple):
     """Labelled time on the axis."""
 
     at: float
@@ -111,14 +111,14 @@ class Diagram(NamedTuple):
     lanes: tuple[Lane, ...]
     marks: tuple[Mark, ...]
     arrows: tuple[Arrow, ...]
-    holds: tuple[Held, ...]
+    holds: tuple[HeldSpan, ...]
     begin: float
     end: float
     unit: str
     """Unit of the time axis: "step" or "ms"."""
-    ticks: tuple[Tick, ...]
+    ticks: tuple[AxisTick, ...]
     wrong_means: str = VIOLATION
-    states: tuple[State, ...] = ()
+    states: tuple[StateLabel, ...] = ()
 
     def bare_arrivals(self) -> tuple[Arrow, ...]:
         """Return the arrows that end without a mark, as at a super peer or in a trace."""

@@ -44,10 +44,10 @@ __all__ = [
     "ID",
     "MAX_ID",
     "TOKEN",
+    "CausalContext",
     "ContextPropagator",
-    "Past",
+    "MessageContext",
     "PropagationStats",
-    "Stamp",
     "read",
     "strip_context",
 ]
@@ -66,14 +66,14 @@ _ID_REGEX = re.compile(TOKEN)
 _INCARNATION_REGEX = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 
 
-class Stamp(NamedTuple):
+class MessageContext(NamedTuple):
     """Id and direct causes of a message, from its headers."""
 
     id: str
     causes: tuple[str, ...]
 
 
-class Past(NamedTuple):
+class CausalContext(NamedTuple):
     """Causal context of a thread of control; immutable, and valid in any other thread."""
 
     frontier: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Past(NamedTuple):
     """Known ids that precede the frontier; may be incomplete."""
 
 
-_EMPTY = Past()
+_EMPTY = CausalContext()
 
 
 class PropagationStats(NamedTuple):
@@ -95,7 +95,7 @@ class PropagationStats(NamedTuple):
     last_error: str | None
 
 
-def read(headers: Headers) -> Stamp | None:
+def read(headers: Headers) -> MessageContext | None:
     """Return id and causes from message headers; None if both are absent. Raise DecodeError."""
     values: dict[str, str] = {}
     for name, value in _list_pairs(headers):
@@ -116,7 +116,7 @@ def read(headers: Headers) -> Stamp | None:
             raise DecodeError(f"{_shorten(token)} in {ID} or {CAUSES} is not a valid id")
     if values[ID] in causes:
         raise DecodeError(f"message {values[ID]} names itself as its cause")
-    return Stamp(values[ID], causes)
+    return MessageContext(values[ID], causes)
 
 
 def strip_context(headers: Headers) -> list[tuple[str, Any]]:
@@ -160,7 +160,7 @@ class ContextPropagator:
             raise InputError(f"unknown on_bad={on_bad!r}; choose from raise, count")
         self.max_causes = max_causes
         self._counts_bad = on_bad == "count"
-        self._context: ContextVar[Past] = ContextVar("antecede-past", default=_EMPTY)
+        self._context: ContextVar[CausalContext] = ContextVar("antecede-past", default=_EMPTY)
         self._in_block: ContextVar[bool] = ContextVar("antecede-inside", default=False)
         self._lock = threading.Lock()
         self._last_error: str | None = None
@@ -172,13 +172,15 @@ class ContextPropagator:
         return self._incarnation
 
     @overload
-    def outgoing(self, headers: Mapping[str, Any], *, id: str | None = None) -> dict[str, Any]: ...
+    def make_headers(
+        self, headers: Mapping[str, Any], *, id: str | None = None
+    ) -> dict[str, Any]: ...
     @overload
-    def outgoing(
+    def make_headers(
         self, headers: Iterable[tuple[str, Any]] = (), *, id: str | None = None
     ) -> list[tuple[str, Any]]: ...
 
-    def outgoing(
+    def make_headers(
         self, headers: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), *, id: str | None = None
     ) -> dict[str, Any] | list[tuple[str, Any]]:
         """Return headers of a new message: the given ones, its id and its causes.
@@ -200,7 +202,7 @@ class ContextPropagator:
             return {**dict(others), **added}
         return [*others, *((name, text.encode("ascii")) for name, text in added.items())]
 
-    def create_message(self, id: str | None = None) -> Stamp:
+    def create_message(self, id: str | None = None) -> MessageContext:
         """Return id and causes of a new message, for transports without headers.
 
         `id`: existing id, such as `id.token` of a live message. Raises LocalError unless it is
@@ -216,11 +218,11 @@ class ContextPropagator:
             if id is None:
                 self._numbered += 1
                 id = f"{self._service}:{self._incarnation}:{self._numbered}"
-            message = Stamp(id, context.frontier)
-        self._context.set(Past((message.id,), context.frontier))
+            message = MessageContext(id, context.frontier)
+        self._context.set(CausalContext((message.id,), context.frontier))
         return message
 
-    def received(self, headers: Headers) -> Stamp | None:
+    def receive(self, headers: Headers) -> MessageContext | None:
         """Add a received message to the context: later messages of this thread of control follow
         it.
 
@@ -247,22 +249,22 @@ class ContextPropagator:
         return message
 
     @contextmanager
-    def handling(self, headers: Headers) -> Iterator[Stamp | None]:
+    def handle(self, headers: Headers) -> Iterator[MessageContext | None]:
         """Receive a message in a new context for the block; a nested block uses the outer one."""
         if self._in_block.get():
-            yield self.received(headers)
+            yield self.receive(headers)
             return
         with self._enter_block(self._context.get()):
-            yield self.received(headers)
+            yield self.receive(headers)
 
     @contextmanager
-    def beginning(self) -> Iterator[None]:
+    def begin(self) -> Iterator[None]:
         """Use an empty context in the block, for work without a cause such as a user's request."""
         with self._enter_block(_EMPTY):
             yield
 
     @contextmanager
-    def resuming(self, context: Past) -> Iterator[None]:
+    def resume(self, context: CausalContext) -> Iterator[None]:
         """Continue a context in the block. Raise LimitError for more than `max_causes` ids."""
         if len(self._check_context(context).frontier) > self.max_causes:
             raise LimitError(
@@ -273,11 +275,11 @@ class ContextPropagator:
             yield
 
     @property
-    def past(self) -> Past:
+    def past(self) -> CausalContext:
         """Causal context of this thread of control."""
         return self._context.get()
 
-    def join(self, context: Past) -> None:
+    def join(self, context: CausalContext) -> None:
         """Add the causal context of another thread of control. Raise LimitError."""
         self._context.set(self._merge(self._context.get(), self._check_context(context)))
 
@@ -303,7 +305,7 @@ class ContextPropagator:
         self._reset()
 
     @contextmanager
-    def _enter_block(self, context: Past) -> Iterator[None]:
+    def _enter_block(self, context: CausalContext) -> Iterator[None]:
         outer, inside = self._context.set(context), self._in_block.set(True)
         try:
             yield
@@ -311,12 +313,12 @@ class ContextPropagator:
             self._in_block.reset(inside)
             self._context.reset(outer)
 
-    def _follow(self, context: Past, message: Stamp) -> Past:
+    def _follow(self, context: CausalContext, message: MessageContext) -> CausalContext:
         if message.id in context.frontier or message.id in context.before:
             return context
-        return self._merge(context, Past((message.id,), message.causes))
+        return self._merge(context, CausalContext((message.id,), message.causes))
 
-    def _merge(self, context: Past, other: Past) -> Past:
+    def _merge(self, context: CausalContext, other: CausalContext) -> CausalContext:
         """Merge two contexts; ids that precede either frontier are not in the new one."""
         behind = {*context.before, *other.before}
         both = dict.fromkeys((*context.frontier, *other.frontier))
@@ -329,10 +331,12 @@ class ContextPropagator:
             )
         replaced = (name for name in both if name in behind)
         before = dict.fromkeys((*replaced, *other.before, *context.before))
-        return Past(frontier, tuple(before)[: self.max_causes])
+        return CausalContext(frontier, tuple(before)[: self.max_causes])
 
-    def _check_context(self, context: Past) -> Past:
-        parts = (context.frontier, context.before) if isinstance(context, Past) else (None,)
+    def _check_context(self, context: CausalContext) -> CausalContext:
+        parts = (
+            (context.frontier, context.before) if isinstance(context, CausalContext) else (None,)
+        )
         for part in parts:
             if not isinstance(part, tuple) or not all(_is_token(name) for name in part):
                 raise LocalError(

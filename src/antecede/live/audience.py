@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError
 from antecede.live import heads, wire
 from antecede.live.heads import GROUP_TOPIC, Run
@@ -77,7 +77,7 @@ class Audience:
 
     def told(self, link: Link, body: bytes) -> None:
         """The other end has said what it subscribes to. Raises DecodeError."""
-        reader = Reader(body)
+        reader = ByteReader(body)
         topics = heads.read_topics(reader, MAX_SUBSCRIBED)
         reader.finish()
         link.reader.topics = frozenset((*topics, GROUP_TOPIC))
@@ -172,7 +172,7 @@ class Audience:
             self._node.wanted(link, rows)
             link.reader.runs_do |= rows.keys()
             return
-        reader = Reader(body)
+        reader = ByteReader(body)
         name = wire.named(reader.varint(), link.names)
         link.reader.lacks[name] = reader.varint(), reader.varint()
         self._over.setdefault(name, {})[link.lane] = bool(reader.varint())
@@ -183,7 +183,7 @@ class Audience:
         node = self._node
         if not link.member:
             raise DecodeError("a run of batches before the two ends know each other")
-        reader = Reader(body)
+        reader = ByteReader(body)
         name, seal = wire.named(reader.varint(), link.names), reader.block()
         raw = reader.rest()
         run = heads.read_run(raw)

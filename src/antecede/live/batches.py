@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError
 from antecede.live.events import Change, ChangeKind, is_lane
 from antecede.live.heads import MAX_SUBSCRIBED_BYTES
@@ -50,7 +50,7 @@ def pack(batch: Batch) -> bytes:
 
 def unpack(data: bytes) -> Batch:
     """Return the batch that `pack` wrote. Raises DecodeError."""
-    reader = Reader(data)
+    reader = ByteReader(data)
     first, count = reader.varint(), reader.varint()
     if not 1 <= first <= MAX_FIRST:
         raise DecodeError(f"messages are numbered from 1 to {MAX_FIRST}")
@@ -86,7 +86,7 @@ def _cut_evenly(data: bytes, length: int) -> list[bytes]:
     return said
 
 
-def _lengths(reader: Reader, count: int) -> Sequence[int]:
+def _lengths(reader: ByteReader, count: int) -> Sequence[int]:
     short = reader.data[reader.offset : reader.offset + count]
     if len(short) == count and (not count or max(short) < 0x80):  # as mostly: a byte each
         reader.offset += count
@@ -94,7 +94,7 @@ def _lengths(reader: Reader, count: int) -> Sequence[int]:
     return [reader.varint() for _ in range(count)]
 
 
-def _change(reader: Reader) -> Change:
+def _change(reader: ByteReader) -> Change:
     kind = reader.take(1)[0]
     if kind > ChangeKind.SUBSCRIBED:
         raise DecodeError(f"a change of the group of an unknown kind, {kind}")

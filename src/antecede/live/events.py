@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count, repeat
 from typing import NamedTuple
 
-from antecede.core.propagation import Past
+from antecede.core.propagation import CausalContext
 from antecede.errors import LocalError
 from antecede.live import stamps
 
@@ -126,7 +126,7 @@ class Message(NamedTuple):
         return Id(self.lane, self.number)
 
     @property
-    def past(self) -> Past:
+    def past(self) -> CausalContext:
         """Causal past of the message, for `antecede.core.propagation`."""
         return stamps.past_of((self.lane, self.number), self.reply_to)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 from antecede.live import differing, wire
@@ -237,7 +237,7 @@ class Greeting:
         ordering.lanes.begin(welcome.frontier)
         if settings.timed:  # others learn it from control information
             met = set(ordering.group.members)
-            ordering.group.begin_at({n: k for n, k in welcome.frontier.items() if n in met})
+            ordering.group.start_from({n: k for n, k in welcome.frontier.items() if n in met})
         ordering.lanes.by_name[node.lane] = Lane()
         ordering.members = {n: a for n, a in welcome.members.items() if n != node.lane}
         ordering.gone = set(welcome.gone)
@@ -279,7 +279,7 @@ def _pack_history(messages: Iterable[Message]) -> bytes:
 
 
 def _unpack_history(data: bytes) -> list[Said]:
-    reader = Reader(data)
+    reader = ByteReader(data)
     found = []
     for _ in range(reader.varint()):
         lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
@@ -291,7 +291,7 @@ def _pack_ids(ids: Sequence[Id]) -> bytes:
     return varint(len(ids)) + b"".join(block(str(one).encode()) for one in ids)
 
 
-def _read_ids(reader: Reader) -> tuple[Id, ...]:
+def _read_ids(reader: ByteReader) -> tuple[Id, ...]:
     return tuple([_id(wire.text(reader)) for _ in range(reader.varint())])
 
 

@@ -19,8 +19,8 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from antecede.core.clocks import LONGEST_NS
-from antecede.core.clocks.encoding import Reader, block, varint
-from antecede.core.protocols.topics import MAX_TOPIC_BYTES, checked_topics
+from antecede.core.clocks.encoding import ByteReader, block, varint
+from antecede.core.protocols.topics import MAX_TOPIC_BYTES, normalize_topics
 from antecede.errors import DecodeError, LocalError
 from antecede.formatting import shown
 
@@ -67,7 +67,7 @@ def read_head(wire: bytes) -> Head:
     """Return what `pack_head` wrote before a batch. Raises DecodeError."""
     if wire[:1] != BATCH:
         raise DecodeError("a batch without its head")
-    reader = Reader(wire, 1)
+    reader = ByteReader(wire, 1)
     units = reader.varint()
     if units > _MOST_US + 1:
         raise DecodeError(f"a clock that is off by {units} us: more than a day is not believed")
@@ -92,7 +92,7 @@ def read_run(wire: bytes) -> Run:
     """Return what `pack_run` wrote. Raises DecodeError."""
     if not is_run(wire):
         raise DecodeError("no run of batches")
-    reader = Reader(wire, 1)
+    reader = ByteReader(wire, 1)
     first, last = reader.varint(), reader.varint()
     topics = read_topics(reader)
     reader.finish()
@@ -108,7 +108,7 @@ def pack_topics(topics: Collection[str]) -> bytes:
     return varint(len(topics)) + b"".join(block(one.encode()) for one in sorted(topics))
 
 
-def read_topics(reader: Reader, at_most: int = MAX_TOPICS) -> tuple[str, ...]:
+def read_topics(reader: ByteReader, at_most: int = MAX_TOPICS) -> tuple[str, ...]:
     """Read what `pack_topics` wrote. Raises DecodeError."""
     count = reader.varint()
     if count > at_most:
@@ -135,7 +135,7 @@ def own_topics(topics: Collection[str]) -> tuple[str, ...]:
     """Return topics that a program names, sorted. Raises LocalError for what can be none."""
     if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
         raise LocalError(f"topics are a list of names, not {shown(topics)}")
-    found = checked_topics(topics)
+    found = normalize_topics(topics)
     for name in found:
         if name == GROUP_TOPIC or not is_topic(name):
             raise LocalError(

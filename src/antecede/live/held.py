@@ -21,7 +21,7 @@ class HeldSince:
         """Note what is held at a moment."""
         count = group.stats().held
         if count <= MOST:
-            held = (Id(*one.message.id) for one in group.blocked_on()) if count else ()
+            held = (Id(*one.message.id) for one in group.list_held()) if count else ()
             self._since = {one: self._since.get(one, now) for one in held}
 
     def of(self, one: Id, now: int) -> int:

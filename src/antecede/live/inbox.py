@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Final, NamedTuple
 
-from antecede.core.propagation import Past
+from antecede.core.propagation import CausalContext
 from antecede.live.events import Delivery, GivenUp, Message, Said, View
 from antecede.live.ordering import Ordering
 from antecede.live.stamps import Handed
@@ -100,7 +100,7 @@ class Inbox:
         if count and ordering is not None:
             self._handed.note(said.lane, said.first + count - 1, ordering.said)
 
-    def past(self, ordering: Ordering) -> Past:
+    def past(self, ordering: Ordering) -> CausalContext:
         """Return what the application follows: what it was handed and has sent."""
         said = self.current
         if said is not None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from antecede.core.clocks import seconds_text
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.protocols.serialization import BYTES, NUMBER, misfit, pack_state, unpack_state
 from antecede.errors import (
     ConflictError,
@@ -396,7 +396,7 @@ class Node:
         elif kind == wire.PING:
             self._ping(link, body)
         elif kind == wire.PONG:
-            self._pong(link, Reader(body), now)
+            self._pong(link, ByteReader(body), now)
         elif kind == wire.LANES:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif kind == audience.TOPICS and self.audience is not None:
@@ -411,7 +411,7 @@ class Node:
     def _news(self, link: Link, kind: int, body: bytes) -> None:
         ordering = self.active
         if kind == wire.OWNER:
-            self._owner(link, Reader(body))
+            self._owner(link, ByteReader(body))
         elif kind == wire.HAVE:
             rows = wire.read_rows(body, link.names)
             ordering.lanes.acknowledged(link.lane, rows)
@@ -420,7 +420,7 @@ class Node:
         elif kind == wire.WANT:
             self.wanted(link, wire.read_rows(body, link.names))
         elif kind == wire.BUDGET:
-            self.flow.budgets[link.lane] = Reader(body).varint()
+            self.flow.budgets[link.lane] = ByteReader(body).varint()
             self.flow.update()
         elif kind == wire.GONE:
             link.given_up.update(wire.read_rows(body, link.names))
@@ -429,7 +429,7 @@ class Node:
         else:
             raise DecodeError(f"a frame of an unknown kind, {kind}")
 
-    def _owner(self, link: Link, reader: Reader) -> None:
+    def _owner(self, link: Link, reader: ByteReader) -> None:
         """Learn whose a lane is that the link hands on. Its owner may have shown two keys: that is
         not the fault of who hands one of them on.
         """
@@ -468,7 +468,7 @@ class Node:
             return
         if self.ordering is None or not link.member:
             raise DecodeError("a batch before the two ends know each other")
-        reader = Reader(body)
+        reader = ByteReader(body)
         name, number = wire.named(reader.varint(), link.names), reader.varint()
         seal, data = reader.block(), reader.rest()
         if name != link.lane:
@@ -569,13 +569,13 @@ class Node:
             ordering.end_lane(name, str(error))
 
     def _ping(self, link: Link, body: bytes) -> None:
-        reader = Reader(body)
+        reader = ByteReader(body)
         clock = reader.varint()
         link.unheard = frozenset(wire.read_places(reader, link.names))
         shown = () if self.time is None else (varint(max(0, self.time.system_clock_ns)),)
         link.control.append(wire.framed(wire.PONG, varint(clock), *shown))
 
-    def _pong(self, link: Link, reader: Reader, now: int) -> None:
+    def _pong(self, link: Link, reader: ByteReader, now: int) -> None:
         link.round_trip_ns = max(0, now - reader.varint())
         if self.time is not None and link.member:
             clock_ns = reader.varint() + link.round_trip_ns // 2

@@ -203,7 +203,7 @@ class Ordering:
 
     def ids_in(self, number: int, wire: bytes) -> list[Id]:
         """Return the ids of the messages in an own batch."""
-        said = self.group.said(wire[heads.read_head(wire).start :] if self._timed else wire)
+        said = self.group.decode_own(wire[heads.read_head(wire).start :] if self._timed else wire)
         batch = batches.unpack(said.payload) if said is not None else Batch(1, [])
         first = number if self._one_a_batch else batch.first
         return [Id(self.me, first + k) for k in range(len(batch.said))]
@@ -284,7 +284,7 @@ class Ordering:
 
     def _post(self, payload: bytes, topics: tuple[str, ...]) -> group_message.Sent:
         """Give a batch to an order by clocks."""
-        (packet,) = self.group.post(payload, topics=topics, now_ns=self._now())
+        (packet,) = self.group.send_packets(payload, topics=topics, now_ns=self._now())
         assert isinstance(packet.wire, group_message.Sent)
         return packet.wire
 
@@ -536,7 +536,7 @@ class Ordering:
         self.group.subscribe(by, (*topics, GROUP_TOPIC))
         if by == self.me:  # what was about others is not held any more
             self.clock.mine = frozenset((*topics, GROUP_TOPIC))
-            held = {one.message.id for one in self.group.blocked_on()}
+            held = {one.message.id for one in self.group.list_held()}
             self.clock.topics = {key: one for key, one in self.clock.topics.items() if key in held}
         self.delivered.append(View(tuple(sorted(self.members)), change))
 
@@ -622,7 +622,7 @@ class Ordering:
         found = dict.fromkeys(self.lanes.by_name, 0)
         if self._by_topics:  # some numbers never come
             found = {name: lane.fed for name, lane in self.lanes.by_name.items()}
-            for one in self.group.blocked_on():
+            for one in self.group.list_held():
                 sender, seq = one.message.id
                 found[sender] = min(found[sender], seq - 1)
             return {**found, **{name: self.lanes.newest(name) for name in self.cuts}}
@@ -748,7 +748,7 @@ class Ordering:
         ordering._orphans.aside |= set(was.aside)
         if ordering._by_topics:
             ordering.clock.mine = frozenset(ordering.group.subscriptions().get(was.me, ()))
-            held = [one.message.id for one in ordering.group.blocked_on()]
+            held = [one.message.id for one in ordering.group.list_held()]
             wires = ((one, batch_of(*one).wire) for one in held)
             ordering.clock.topics = {one: heads.read_head(wire).topics for one, wire in wires}
         for name, given, frontier in was.guests:
@@ -775,10 +775,10 @@ class Ordering:
                 self.take(name, number, batch)
             return
         wire = batch.wire[heads.read_head(batch.wire).start :] if self._timed else batch.wire
-        said = self.group.said(wire)
+        said = self.group.decode_own(wire)
         if said is None:
             raise DecodeError(f"batch {number} of one's own lane says nothing")
-        self.group.speak_as(wire)
+        self.group.resume_incarnation(wire)
         if self._timed:
             sent = self._post(said.payload, said.topics)
         else:

@@ -26,7 +26,7 @@ def hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -
     lacking: in orders in which all waits for its causes. `newest`: of a lane, what there is of it.
     """
     dead: dict[Id, set[str]] = {}
-    waiting = {Id(*one.message.id): one.waits_for for one in group.blocked_on()}
+    waiting = {Id(*one.message.id): one.waits_for for one in group.list_held()}
 
     def lacking(waits_for: Iterable[tuple[str, int]]) -> set[str]:
         found = {lane for lane, number in waits_for if lane in gone and number > newest(lane)}
@@ -53,7 +53,7 @@ def ended(
     """
     lanes = {
         lane
-        for one in group.blocked_on()
+        for one in group.list_held()
         for lane, number in one.waits_for
         if lane in gone and lane not in cuts and number > newest.get(lane, 0)
     }
@@ -66,11 +66,11 @@ def released(group: Group, cuts: Mapping[str, int]) -> list[group_message.Messag
     while group.stats().held:
         lost = {
             (lane, number)
-            for one in group.blocked_on()
+            for one in group.list_held()
             for lane, number in one.waits_for
             if number > cuts.get(lane, number)
         }
-        more = group.release(sorted(lost)) if lost else []
+        more = group.declare_lost(sorted(lost)) if lost else []
         if not more:
             break
         found += more

@@ -36,7 +36,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from antecede.core.propagation import Past
+from antecede.core.propagation import CausalContext
 from antecede.core.protocols import Relation
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import counted, shown
@@ -831,7 +831,7 @@ class Peer:
     def _finished(self, said: Said | None) -> None:
         self._inbox.finished(said, self.node.ordering)
 
-    def past(self) -> Past:
+    def past(self) -> CausalContext:
         """Return what this program follows: what it was handed and has sent, for
         `antecede.core.propagation`.
 

@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
 
-from antecede.core.clocks.encoding import Reader, block
+from antecede.core.clocks.encoding import ByteReader, block
 from antecede.errors import DecodeError, InputError
 from antecede.live.events import member_of
 from antecede.live.keys import check_issued, member_name
@@ -117,7 +117,7 @@ class CertifiedSeals:
 
 def _parts(owner: bytes) -> tuple[bytes, bytes, bytes]:
     """Return certificate, public key and signature of an owner's statement."""
-    reader = Reader(owner)
+    reader = ByteReader(owner)
     parts = reader.block(), reader.block(), reader.block()
     reader.finish()
     return parts

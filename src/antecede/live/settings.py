@@ -109,7 +109,7 @@ class Settings:
                 raise LocalError(f"{name}= is {most:,} at most, not {shown(getattr(self, name))}")
         self._check_named()
         group = self._tried()
-        if group.has_notes and not group.guarantee.needs_time:
+        if group.has_control_messages and not group.guarantee.needs_time:
             own = "; examples/lossy_sockets.py sends it over UDP" if self.order == "matrix" else ""
             raise LocalError(
                 f"order {self.order!r} does not go over live links: its members speak to each "
@@ -153,7 +153,7 @@ class Settings:
                 "subscriptions= speaks of members by name, and a live group's members are lives, "
                 "which come and go: each peer says its own, by topics= and `subscribe`"
             )
-        if self.bounds is not None and self.bounds.named():
+        if self.bounds is not None and self.bounds.list_members():
             raise LocalError(
                 "bounds= by member: a live group's members are lives, which come and go. Give "
                 "accuracy_s, least_s and most_s that hold for all of them"
@@ -173,7 +173,7 @@ class Settings:
             if self.clock_error_ns is not None:
                 raise LocalError(f"clock_error_s=: order {self.order!r} goes by no clock")
             return
-        if group.has_notes and self.options.get("delivery", "null") != "bound":
+        if group.has_control_messages and self.options.get("delivery", "null") != "bound":
             raise LocalError(
                 'options={"delivery": "bound"} is needed: by null messages each member waits for '
                 "every other, and one that is away, or not known yet, would stop all of a live "

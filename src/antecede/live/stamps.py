@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from antecede.core.propagation import MAX_ID, Past
+from antecede.core.propagation import MAX_ID, CausalContext
 from antecede.errors import LimitError
 
 _NOT_IN_A_STAMP = re.compile(r"[^!#-+\--:<-\[\]-~]|%")
@@ -33,9 +33,9 @@ def token(lane: str, number: int) -> str:
     return found
 
 
-def past_of(message: tuple[str, int], answers: Iterable[tuple[str, int]] = ()) -> Past:
+def past_of(message: tuple[str, int], answers: Iterable[tuple[str, int]] = ()) -> CausalContext:
     """Return the past of who handles one message, and nothing else: (lane, number) of each."""
-    return Past((token(*message),), tuple(token(*one) for one in answers))
+    return CausalContext((token(*message),), tuple(token(*one) for one in answers))
 
 
 class Handed:
@@ -54,8 +54,8 @@ class Handed:
         """This message, and what came before it in its lane, was handed over."""
         self._newest[lane] = number, sent
 
-    def past(self, me: str, sent: int) -> Past:
+    def past(self, me: str, sent: int) -> CausalContext:
         """Return what one follows by now, having sent so many messages in the lane `me`."""
         last = [token(me, sent)] if sent else []
         since = [token(lane, n) for lane, (n, then) in self._newest.items() if then >= sent]
-        return Past((*last, *since))
+        return CausalContext((*last, *since))

@@ -275,7 +275,7 @@ def _held(node: Node, now: int) -> Iterator[HeldStatus]:
     if ordering is None:
         return
     since.look(ordering.group, now)
-    held = [(Id(*one.message.id), one) for one in ordering.group.blocked_on()]
+    held = [(Id(*one.message.id), one) for one in ordering.group.list_held()]
     held.sort(key=lambda one: -since.of(one[0], now))
     for name, one in held[:OLDEST]:
         shown = tuple(str(Id(*cause)) for cause in one.waits_for[:CAUSES])

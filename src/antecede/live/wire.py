@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError, LimitError, MismatchError
 from antecede.live.events import is_lane
 
@@ -123,7 +123,7 @@ def pack_hello(hello: Hello) -> bytes:
 
 def unpack_hello(body: bytes) -> Hello:
     """Return what the other end says first. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     version = reader.varint()
     if version != VERSION:
         raise MismatchError(
@@ -153,7 +153,7 @@ def pack_welcome(welcome: Welcome) -> bytes:
 
 def unpack_welcome(body: bytes) -> Welcome:
     """Return what a newcomer starts from. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     group, invitation, frontier = reader.block(), reader.block(), read_table(reader)
     members = {name: _text(data) for name, data in _read_texts(reader).items()}
     gone, owners = tuple(_read_texts(reader)), _read_texts(reader)
@@ -166,7 +166,7 @@ def table(frontier: Mapping[str, int]) -> bytes:
     return varint(len(frontier)) + b"".join(rows)
 
 
-def read_table(reader: Reader) -> dict[str, int]:
+def read_table(reader: ByteReader) -> dict[str, int]:
     """Read what `table` wrote. Raises DecodeError."""
     return {lane(reader): reader.varint() for _ in range(_count(reader))}
 
@@ -178,7 +178,7 @@ def pack_rows(kind: int, rows: Iterable[tuple[int, int]]) -> bytes:
 
 def read_rows(body: bytes, names: list[str]) -> dict[str, int]:
     """Read what `pack_rows` wrote, by lane. Raises DecodeError."""
-    reader, end = Reader(body), len(body)
+    reader, end = ByteReader(body), len(body)
     rows: dict[str, int] = {}
     while reader.offset < end:
         name = named(reader.varint(), names)
@@ -195,7 +195,7 @@ def named(place: int, names: list[str]) -> str:
     return names[place]
 
 
-def read_places(reader: Reader, names: list[str]) -> Iterator[str]:
+def read_places(reader: ByteReader, names: list[str]) -> Iterator[str]:
     """Read the lanes at the places that fill the rest of a frame. Raises DecodeError."""
     while reader.offset < len(reader.data):
         yield named(reader.varint(), names)
@@ -208,7 +208,7 @@ def pack_names(names: Iterable[str]) -> bytes:
 
 def read_names(body: bytes, at_most: int = MAX_LANES) -> list[str]:
     """Read what `pack_names` wrote. Raises DecodeError, also for more names than `at_most`."""
-    reader, names = Reader(body), list[str]()
+    reader, names = ByteReader(body), list[str]()
     while reader.offset < len(body):
         if len(names) == at_most:
             raise DecodeError(f"more than {MAX_LANES} lanes on a link")
@@ -216,7 +216,7 @@ def read_names(body: bytes, at_most: int = MAX_LANES) -> list[str]:
     return names
 
 
-def lane(reader: Reader) -> str:
+def lane(reader: ByteReader) -> str:
     """Read a lane's name. Raises DecodeError."""
     name = text(reader)
     if not is_lane(name):
@@ -224,7 +224,7 @@ def lane(reader: Reader) -> str:
     return name
 
 
-def text(reader: Reader) -> str:
+def text(reader: ByteReader) -> str:
     """Read a short text. Raises DecodeError."""
     return _text(reader.block())
 
@@ -238,7 +238,7 @@ def _text(raw: bytes) -> str:
         raise DecodeError("a text that is not UTF-8") from error
 
 
-def _count(reader: Reader) -> int:
+def _count(reader: ByteReader) -> int:
     count = reader.varint()
     if count > MAX_LANES:
         raise DecodeError(f"{count} lanes announced; {MAX_LANES} are the most")
@@ -250,5 +250,5 @@ def _texts(texts: Mapping[str, bytes]) -> bytes:
     return varint(len(texts)) + b"".join(rows)
 
 
-def _read_texts(reader: Reader) -> dict[str, bytes]:
+def _read_texts(reader: ByteReader) -> dict[str, bytes]:
     return {lane(reader): reader.block() for _ in range(_count(reader))}

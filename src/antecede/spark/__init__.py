@@ -19,7 +19,7 @@ except ImportError as error:
 
 from antecede.spark.audits.audit import audit
 from antecede.spark.audits.false_causality import find_violations, measure_false_causality
-from antecede.spark.audits.quarantine import quarantined
+from antecede.spark.audits.quarantine import find_quarantined
 from antecede.spark.audits.report import audit_report
 from antecede.spark.ordering import order
 from antecede.spark.relations.cuts import check_cut, recovery_line, summarize_cut
@@ -69,6 +69,7 @@ __all__ = [
     "audit_report",
     "check_cut",
     "concurrent",
+    "find_quarantined",
     "find_violations",
     "future",
     "happened_before",
@@ -77,7 +78,6 @@ __all__ = [
     "order",
     "past",
     "past_size",
-    "quarantined",
     "read_context",
     "recovery_line",
     "register",

@@ -34,7 +34,7 @@ from antecede.tables.trace import (
     cells_of,
     conform,
     describe_cells,
-    unsupported,
+    describe_unsupported,
     warn_none,
 )
 
@@ -111,7 +111,7 @@ def warn_without_causes(df: DataFrame, spec: OrderSpec) -> None:
 def require_evidence(df: DataFrame, spec: OrderSpec) -> None:
     """Raise InputError if there are rows and no evidence of causality."""
     if not (has_evidence(df, spec) or df.isEmpty()):
-        raise InputError(unsupported(spec.ways, df.columns))
+        raise InputError(describe_unsupported(spec.ways, df.columns))
 
 
 def _has_any_cause(df: DataFrame, spec: OrderSpec) -> bool:

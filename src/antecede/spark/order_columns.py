@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError
 from antecede.spark.columns import spark_schema
-from antecede.tables.order import OrderSpec, added, keys_of, kind_of, times_of
+from antecede.tables.order import OrderSpec, keys_of, kind_of, list_added_fields, times_of
 
 SHARD = "__antecede_shard"
 ROW_HASH = "__antecede_digest"
@@ -27,7 +27,7 @@ def make_output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
 
 def make_added_fields(df: DataFrame, spec: OrderSpec) -> t.StructType:
     """Return the fields of the added columns, in order."""
-    return spark_schema(added(spec, kind_of(make_empty_table(df, spec), spec)))
+    return spark_schema(list_added_fields(spec, kind_of(make_empty_table(df, spec), spec)))
 
 
 def check_input(df: DataFrame, spec: OrderSpec) -> None:

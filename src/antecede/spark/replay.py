@@ -20,7 +20,7 @@ from antecede.spark.order_columns import get_arrow_type
 from antecede.spark.streams.replay import make_replay_schema, replay_stream
 from antecede.spark.workers import check_workers
 from antecede.tables.order.replay import DeliverSpec, deliver_table, read_log
-from antecede.tables.order.replay import added as delivery_columns
+from antecede.tables.order.replay import list_added_fields as delivery_columns
 
 pa: Any = pyarrow  # its stubs lack types
 ROWS_PER_FILE = 500_000

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import main
-from antecede.lab.record.example_logs import Talk, recorded
+from antecede.lab.record.example_logs import Talk, record_log
 from antecede.tables.causality import Causality
 from antecede.tables.order.replay.spec import DeliverSpec
 from antecede.tables.order.replay.table import deliver_table, deliver_wide
@@ -25,7 +25,7 @@ TAKEN: dict[str, Any] = {"sent": "sent", "to": "to", "topics": "topics"}
 def delivered(order: str, **more: Any) -> tuple[pa.Table, pa.Table, DeliverSpec]:
     spec = DeliverSpec(order=order, members=NAMES, **TAKEN, **more)
     groups = {name: DeliverSpec(order=order, members=NAMES).group_of(name, None) for name in NAMES}
-    log = recorded(groups, Talk(messages=60, lost=0.1))
+    log = record_log(groups, Talk(messages=60, lost=0.1))
     return log, deliver_wide(log, spec, deliver_table), spec
 
 

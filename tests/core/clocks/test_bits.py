@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antecede.core.clocks import bits
 from antecede.core.clocks.bits import MAX_POSITION, MAX_SPAN
-from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.clocks.encoding.wire import ByteReader
 from antecede.errors import DecodeError, RemoteError, SequenceError
 from examples.clocks.bits import BitVector, place, rebase
 
@@ -121,9 +121,9 @@ def test_a_second_spelling_is_refused(data: bytes) -> None:
 
 def test_an_announced_size_is_refused_before_it_is_read() -> None:
     with pytest.raises(DecodeError, match="announced"):
-        bits.read_window(Reader(b"\xff\xff\xff\xff\x0f\x00"))
+        bits.read_window(ByteReader(b"\xff\xff\xff\xff\x0f\x00"))
     with pytest.raises(SequenceError, match="positions"):
-        bits.read_window(Reader(b"\x0b\x20" + b"\xff" * 8 + b"\x7f" + b"\x01"))
+        bits.read_window(ByteReader(b"\x0b\x20" + b"\xff" * 8 + b"\x7f" + b"\x01"))
 
 
 # -- plain functions -------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_absorb_and_trim_keep_the_set(a: frozenset[int], base: int) -> None:
     low, rest = bits.trim(base, window)
     assert set(bits.positions(low, rest)) == {base + p for p in a}
     assert rest & 1 or (low, rest) == (0, 0)
-    assert bits.read_window(Reader(bits.encode_window(base, window))) == (low, rest)
+    assert bits.read_window(ByteReader(bits.encode_window(base, window))) == (low, rest)
 
 
 def test_plain_functions_refuse_what_is_too_far() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.core.clocks import intervals
-from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.clocks.encoding.wire import ByteReader
 from antecede.core.clocks.intervals import MAX_NUMBER, Intervals
 from antecede.errors import DecodeError, RemoteError, SequenceError
 
@@ -59,7 +59,7 @@ def test_inner_numbers_are_present() -> None:
 
 
 def decoded(data: bytes) -> tuple[int, ...]:
-    reader = Reader(data)
+    reader = ByteReader(data)
     bounds = intervals.read_bounds(reader)
     reader.finish()
     return tuple(bounds)
@@ -94,4 +94,4 @@ def test_absurd_numbers() -> None:
     with pytest.raises(SequenceError):
         decoded(b"\x01" + b"\xff" * 8 + b"\x7f" + b"\x01")
     with pytest.raises(DecodeError):
-        intervals.read_bounds(Reader(b"\xff\xff\xff\xff\xff\xff\xff\x01\x00"))
+        intervals.read_bounds(ByteReader(b"\xff\xff\xff\xff\xff\xff\xff\x01\x00"))

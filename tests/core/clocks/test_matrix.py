@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antecede.core.clocks import lanes
 from antecede.core.clocks.encoding.wire import varint
 from antecede.core.clocks.lanes import MAX_VALUE
-from antecede.core.clocks.matrix import MAX_SIDE, fold, joined, parted, repeated
+from antecede.core.clocks.matrix import MAX_SIDE, fold, join_rows, repeat_row, split_rows
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from examples.clocks.matrix import MatrixClock, widened
 from examples.clocks.vector import VectorClock
@@ -222,10 +222,10 @@ def test_laying_out_for_another_side(rows: Rows, side: int) -> None:
 
 def test_rows_apart_and_together() -> None:
     vector = lanes.pack([(0, 4), (2, 7)])
-    assert MatrixClock(repeated(vector, 3, 3), 3).rows == ((4, 0, 7),) * 3
+    assert MatrixClock(repeat_row(vector, 3, 3), 3).rows == ((4, 0, 7),) * 3
     rows = [lanes.pack([(1, 5)]), 0, vector]
-    assert MatrixClock(joined(rows, 3), 3).rows == ((0, 5, 0), (0, 0, 0), (4, 0, 7))
-    assert parted(joined(rows, 3), 3, 3) == rows
+    assert MatrixClock(join_rows(rows, 3), 3).rows == ((0, 5, 0), (0, 0, 0), (4, 0, 7))
+    assert split_rows(join_rows(rows, 3), 3, 3) == rows
 
 
 # -- bytes -----------------------------------------------------------------------------------

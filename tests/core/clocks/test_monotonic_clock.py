@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antecede import Group
 from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.monotonic_clock import OwnClock
+from antecede.core.clocks.monotonic_clock import MonotonicClock
 from antecede.core.clocks.nanoseconds import NS
 from antecede.core.protocols.base import Transmit
 from antecede.core.protocols.clock_based.linear import Linear
@@ -40,12 +40,12 @@ def test_a_clock_set_back_inside_its_accuracy_stops_nobody() -> None:
     for at_s in range(11, 20):
         read += group["P3"].tick(at_s)
     assert [message.payload for message in read] == [b"b", b"a1", b"a2"]
-    assert group["P3"].blocked_on() == []
+    assert group["P3"].list_held() == []
 
 
 @given(readings=st.lists(st.integers(-20, 20), min_size=1, max_size=30))
 def test_a_synchronized_clock_stands_still_until_it_has_caught_up(readings: list[int]) -> None:
-    clock = OwnClock()
+    clock = MonotonicClock()
     most = -(1 << 60)
     for k, offset in enumerate(readings):
         reading, clock = clock.at(100 * k + offset, "it", error_ns=20, physical=True)
@@ -56,7 +56,7 @@ def test_a_synchronized_clock_stands_still_until_it_has_caught_up(readings: list
 
 @given(readings=st.lists(st.integers(0, 1000), min_size=1, max_size=30))
 def test_a_monotonic_clock_goes_on_from_the_last_reading(readings: list[int]) -> None:
-    clock, before, passed = OwnClock(), readings[0], readings[0]
+    clock, before, passed = MonotonicClock(), readings[0], readings[0]
     for shown in readings:
         reading, clock = clock.at(shown, "it")
         passed += max(0, shown - before)

@@ -28,13 +28,13 @@ def payloads(messages: list[Message]) -> list[bytes]:
 def test_a_note_to_one_waits_for_what_went_before_it_by_way_of_another(order: str) -> None:
     """The triangle of Sahai et al. 2020: alice writes to carol, then to bob, and bob to carol."""
     group = groups(order)
-    (to_carol,) = group["alice"].post(b"offer", to=["carol"])
+    (to_carol,) = group["alice"].send_packets(b"offer", to=["carol"])
     to_bob = group["alice"].send(b"I made carol an offer", to=["bob"])
     assert to_carol.to == ("carol",)
     assert payloads(group["bob"].receive(to_bob)) == [b"I made carol an offer"]
     question = group["bob"].send(b"what do you say to it?", to=["carol"])
     assert group["carol"].receive(question) == []
-    (blocked,) = group["carol"].blocked_on()
+    (blocked,) = group["carol"].list_held()
     assert blocked.waits_for == (("alice", 1),)
     delivered = group["carol"].receive(to_carol.wire)
     assert payloads(delivered) == [b"offer", b"what do you say to it?"]
@@ -42,7 +42,7 @@ def test_a_note_to_one_waits_for_what_went_before_it_by_way_of_another(order: st
 
 @pytest.mark.parametrize("order", ["ses", "sent"])
 def test_without_addressees_a_message_is_for_everybody(order: str) -> None:
-    (packet,) = groups(order)["alice"].post(b"all")
+    (packet,) = groups(order)["alice"].send_packets(b"all")
     assert packet.to == ("bob", "carol")
 
 
@@ -63,12 +63,12 @@ def test_a_snapshot_goes_on_where_it_was(order: str) -> None:
     delivered = again.receive(first, now=11.6)
     for second_s in range(12, 40):
         delivered += again.tick(float(second_s))
-        for packet in again.outgoing():  # heartbeats, where the order has them
+        for packet in again.take_control_packets():  # heartbeats, where the order has them
             group["alice"].receive(packet.wire, now=float(second_s))
             group["carol"].receive(packet.wire, now=float(second_s))
         for name in ("alice", "carol"):
             group[name].tick(float(second_s))
-            for packet in group[name].outgoing():
+            for packet in group[name].take_control_packets():
                 if "bob" in packet.to:
                     delivered += again.receive(packet.wire, now=float(second_s))
     assert payloads(delivered) == [b"1", b"2"]
@@ -77,11 +77,11 @@ def test_a_snapshot_goes_on_where_it_was(order: str) -> None:
 def test_events_go_to_who_subscribes() -> None:
     subscriptions = Subscriptions({"alice": ("news",), "bob": ("news", "sport"), "carol": ("art",)})
     group = groups("htbc", bounds=BOUNDS, subscriptions=subscriptions)
-    (packet,) = group["alice"].post(b"goal", topics=["sport"], now=1.0)
+    (packet,) = group["alice"].send_packets(b"goal", topics=["sport"], now=1.0)
     assert packet.to == ("bob",)
     for one in group.values():
         one.subscribe("carol", ["sport"])
-    (packet,) = group["alice"].post(b"again", topics=["sport"], now=2.0)
+    (packet,) = group["alice"].send_packets(b"again", topics=["sport"], now=2.0)
     assert packet.to == ("bob", "carol")
 
 
@@ -100,7 +100,7 @@ def test_what_an_order_does_not_take_is_refused_before_anything_is_numbered() ->
         ses.send(b"x", to=["alice"])
     with pytest.raises(LocalError, match="unknown member 'dave'"):
         ses.send(b"x", to=["dave"])
-    (packet,) = ses.post(b"x", to=["bob"])
+    (packet,) = ses.send_packets(b"x", to=["bob"])
     assert ses.inspect(packet.wire).seq == 1
 
 

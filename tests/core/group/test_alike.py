@@ -25,7 +25,7 @@ def met(order: str, one: dict[str, Any], two: dict[str, Any]) -> None:
     """
     how: dict[str, Any] = {"topics": ("news",)} if order.startswith(("tv", "htbc")) else {}
     if order != "htbc":  # without subscriptions
-        wire = group(order, "alice", one).post(b"x", now=1000.0, **how)
+        wire = group(order, "alice", one).send_packets(b"x", now=1000.0, **how)
         for packet in wire:
             group(order, "bob", two).receive(packet.wire, now=1000.5)
     group(order, "alice", two).restore(group(order, "alice", one).snapshot())

@@ -143,11 +143,14 @@ def test_missing_names_the_roots_and_how_many_wait() -> None:
     answers = [bob.send(b"2"), bob.send(b"3")]
     for answer in answers:
         assert carol.receive(answer) == []
-    assert carol.missing() == [Missing("alice", 1, 1)]
-    assert str(carol.missing()[0]) == "message 1 of alice is missing; 1 held message(s) wait for it"
-    assert len(carol.blocked_on()) == 2
+    assert carol.list_missing() == [Missing("alice", 1, 1)]
+    assert (
+        str(carol.list_missing()[0])
+        == "message 1 of alice is missing; 1 held message(s) wait for it"
+    )
+    assert len(carol.list_held()) == 2
     carol.receive(first)
-    assert carol.missing() == []
+    assert carol.list_missing() == []
 
 
 def test_a_silent_member_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,14 +161,14 @@ def test_a_silent_member_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Held(message, (), silent=(2,), until_ns=5),
         Held(after, (MessageId(0, 1),), silent=(2,)),
     )
-    monkeypatch.setattr(bob._state.protocol, "blocked_on", lambda: held)
-    first, second = bob.blocked_on()
+    monkeypatch.setattr(bob._state.protocol, "list_held", lambda: held)
+    first, second = bob.list_held()
     assert (first.silent, first.until_ns) == (("carol",), 5)
     assert str(first) == "alice's message 1 waits for any message from carol and clock reading 5 ns"
     assert str(second) == "alice's message 2 waits for alice's message 1 and any message from carol"
-    assert bob.missing() == [Missing("carol", None, 2)]
+    assert bob.list_missing() == [Missing("carol", None, 2)]
     said = "a new message of carol is missing; 2 held message(s) wait for it"
-    assert str(bob.missing()[0]) == said
+    assert str(bob.list_missing()[0]) == said
 
 
 CLOCKED = Bounds[str](accuracy_s=0.001, least_s=0.01, most_s=0.05)
@@ -185,7 +188,7 @@ def test_who_waits_for_the_clock_says_until_when(order: str, options: dict[str, 
     alice, bob, _ = closed(order, bounds=CLOCKED, **options)
     sent: dict[str, Any] = {"topics": ["x"]} if "subscriptions" in options else {}
     bob.receive(alice.send(b"hi", now=100, **sent), now=100)
-    (one,) = bob.blocked_on()
+    (one,) = bob.list_held()
     assert one.until_ns is not None
     assert str(one) == f"alice's message 1 waits for clock reading {one.until_ns} ns"
     assert bob.tick(now_ns=one.until_ns - 1) == []
@@ -198,7 +201,7 @@ def test_one_that_is_due_says_that_a_tick_lets_it_go() -> None:
     bob.receive(wires[0], now=100)
     bob.receive(wires[2], now=101)  # ahead of a gap: nothing is looked at
     said = "alice's message 1 waits for the next tick, or a held message ordered before it"
-    assert str(bob.blocked_on()[0]) == said
+    assert str(bob.list_held()[0]) == said
     assert texts(bob.tick(now=101)) == [b"0"]
 
 
@@ -206,7 +209,7 @@ def test_a_clock_that_began_again_says_until_when_in_its_own_readings() -> None:
     alice, bob, _ = closed("linear", bounds=CLOCKED, delivery="bound")
     bob.tick(now=1000)
     bob.receive(alice.send(b"hi", now=100), now=100)
-    (one,) = bob.blocked_on()
+    (one,) = bob.list_held()
     assert one.until_ns is not None
     assert 100 * 10**9 < one.until_ns < 101 * 10**9
     assert bob.tick(now_ns=one.until_ns - 1) == []
@@ -219,12 +222,12 @@ def test_who_waits_for_null_messages_names_the_silent(order: str) -> None:
     wires = [alice.send(b"%d" % number, now=100 + number) for number in (1, 2)]
     for wire in wires:
         bob.receive(wire, now=110)
-    held = bob.blocked_on()
+    held = bob.list_held()
     assert str(held[-1]) == "alice's message 2 waits for any message from carol"
-    assert bob.missing() == [Missing("carol", None, len(held))]
+    assert bob.list_missing() == [Missing("carol", None, len(held))]
     bob.receive(carol.send(b"here", now=100), now=110)
     bob.receive(carol.send(b"later", now=112), now=112)
-    assert all("carol" not in str(one).partition("waits")[2] for one in bob.blocked_on())
+    assert all("carol" not in str(one).partition("waits")[2] for one in bob.list_held())
 
 
 def test_what_a_leaver_and_a_newcomer_need_can_be_asked_for() -> None:
@@ -244,7 +247,7 @@ def test_what_a_leaver_and_a_newcomer_need_can_be_asked_for() -> None:
         alice.last_seq("zoe")
     dave = Group.accept("dave", carol.invite("dave"))
     assert dave.frontier() == {"alice": (), "bob": (), "carol": (), "dave": ()}
-    (held,) = carol.held()
+    (held,) = carol.list_held_packets()
     assert dave.receive(held.wire) == []
     alice.join("dave")
     assert texts(dave.receive(wires[0])) == [b"1", b"2"]
@@ -271,14 +274,14 @@ def test_the_frontier_of_a_total_order_is_what_was_handed_over(order: str, seed:
     for k in range(60):
         if k < 12 and rng.random() < 0.5:
             name = rng.choice(NAMES)
-            flying += [(to, p.wire) for p in groups[name].post(b"x") for to in p.to]
+            flying += [(to, p.wire) for p in groups[name].send_packets(b"x") for to in p.to]
         elif flying:
             name, wire = flying.pop(rng.randrange(len(flying)))
             read[name] += groups[name].receive(wire)
         else:
             continue
-        read[name] += groups[name].delivered()
-        flying += [(to, p.wire) for p in groups[name].outgoing() for to in p.to]
+        read[name] += groups[name].take_own_deliveries()
+        flying += [(to, p.wire) for p in groups[name].take_control_packets() for to in p.to]
         for member, runs in groups[name].frontier().items():
             numbers = [m.seq for m in read[name] if m.sender == member]
             assert [n for first, last in runs for n in range(first, last + 1)] == numbers
@@ -297,7 +300,7 @@ def test_roles_that_number_anew_have_no_frontier() -> None:
 def test_inspect_works_in_every_order(order: str) -> None:
     alice, bob = fresh(order, "alice"), fresh(order, "bob")
     how: dict[str, Any] = {"topics": ("news",)} if order in TOPICS else {}
-    for packet in alice.post(b"x", now=START_S, **how):
+    for packet in alice.send_packets(b"x", now=START_S, **how):
         envelope = bob.inspect(packet.wire)
         assert (envelope.sender, envelope.seq, envelope.payload) == ("alice", 1, b"x")
         assert envelope.control_bytes > 0
@@ -306,8 +309,8 @@ def test_inspect_works_in_every_order(order: str) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_count_of_held_messages_is_that_of_blocked_on(order: str) -> None:
     told = story(order)
-    assert told.group._state.protocol.held_count() == len(told.group._state.protocol.blocked_on())
-    assert told.group.stats().held == len(told.group.blocked_on())
+    assert told.group._state.protocol.count_held() == len(told.group._state.protocol.list_held())
+    assert told.group.stats().held == len(told.group.list_held())
 
 
 def test_matrix_tells_what_others_have() -> None:
@@ -316,7 +319,7 @@ def test_matrix_tells_what_others_have() -> None:
     bob.receive(first)
     carol.receive(first)
     alice.receive(bob.send(b"2"))
-    assert (alice.known_seq("bob", "alice"), alice.known_seq("carol", "alice")) == (1, 0)
+    assert (alice.get_known_seq("bob", "alice"), alice.get_known_seq("carol", "alice")) == (1, 0)
     assert alice.stable_seqs() == {"alice": 0, "bob": 0, "carol": 0}
     with pytest.raises(LocalError, match="use 'matrix'"):
         Group("alice", NAMES).stable_seqs()
@@ -388,7 +391,7 @@ def test_errors_and_reprs_say_names() -> None:
     assert repr(alice) == "<Group of 'alice': idr, closed, 3 members>"
     wire = alice.send(b"hi")
     assert repr(bob.receive(wire)[0]) == "<alice's message 1: b'hi'>"
-    assert repr(alice.post(b"x")[0]).endswith("bytes for bob, carol>")
+    assert repr(alice.send_packets(b"x")[0]).endswith("bytes for bob, carol>")
     carol.leave("bob", 0)
     with pytest.raises(RemoteError, match="'bob'"):
         carol.receive(bob.send(b"ghost"))
@@ -486,19 +489,19 @@ def test_a_snapshot_and_the_log_since_are_the_state(order: str, seed: int) -> No
             chosen: dict[str, Any] = (
                 {"reply_to": read[-1]} if order == "reply" and name == "bob" and read else {}
             )
-            for packet in groups[name].post(b"%d" % k, **chosen):
+            for packet in groups[name].send_packets(b"%d" % k, **chosen):
                 flying += [(other, packet.wire) for other in packet.to]
         elif choice < 0.5:
             state, files = bob.snapshot(), []
         elif choice < 0.6:
-            files += bob.log()
+            files += bob.take_log()
         elif flying:
             to, wire = flying.pop(rng.randrange(len(flying)))
             got = groups[to].receive(wire)
             read += got if to == "bob" else []
-            for packet in groups[to].outgoing():
+            for packet in groups[to].take_control_packets():
                 flying += [(other, packet.wire) for other in packet.to]
-    files += bob.log()
+    files += bob.take_log()
     again = Group("bob", NAMES, order=order, keep_log=True, **options)
     again.restore(state, files, resume=True)
     assert again.snapshot() == bob.snapshot()
@@ -512,7 +515,7 @@ def test_a_log_holds_membership_too() -> None:
     alice.leave("carol", 0)
     alice.receive(dave.send(b"hello"))
     again = Group("alice", NAMES)
-    again.restore(state, alice.log())
+    again.restore(state, alice.take_log())
     assert again.members == ("alice", "bob", "dave")
     assert again.stats().delivered == 1
     assert again.send(b"x").seq == 1
@@ -522,7 +525,7 @@ def test_a_log_that_is_none_is_refused_whole() -> None:
     alice = Group("alice", NAMES, keep_log=True)
     state = alice.snapshot()
     alice.send(b"x")
-    good = alice.log()
+    good = alice.take_log()
     again = Group("alice", NAMES)
     before = again.snapshot()
     for bad in (b"", b"x", good[0][:-1], state):
@@ -530,7 +533,7 @@ def test_a_log_that_is_none_is_refused_whole() -> None:
             again.restore(state, [*good, bad])
         assert again.snapshot() == before
     with pytest.raises(LocalError, match="keep_log=True"):
-        again.log()
+        again.take_log()
 
 
 def test_who_is_alone_sends_to_nobody_and_keeps_its_numbers() -> None:
@@ -549,7 +552,7 @@ def test_topics_nobody_reads_spend_no_number_and_posted_ones_count_as_the_last()
     ):
         alice.send(b"x", topics=["typo"], now=1.0)
     assert (alice.last_seq(), alice.stats().sent) == (0, 0)
-    assert alice.post(b"x", topics=["typo"], now=1.0) == []
+    assert alice.send_packets(b"x", topics=["typo"], now=1.0) == []
     assert (alice.last_seq(), alice.stats().sent) == (1, 1)
 
 
@@ -584,17 +587,17 @@ def test_the_whole_gap_is_missing_where_all_of_a_sender_s_messages_are_for_every
     wires = [alice.send(b"") for _ in range(6)]
     for number in (1, 4, 6):
         bob.receive(wires[number - 1])
-    assert bob.missing() == [Missing("alice", 3, 1, first=2), Missing("alice", 5, 1)]
-    assert str(bob.missing()[0]) == (
+    assert bob.list_missing() == [Missing("alice", 3, 1, first=2), Missing("alice", 5, 1)]
+    assert str(bob.list_missing()[0]) == (
         "messages 2 to 3 of alice are missing; 1 held message(s) wait for them"
     )
     for number in (2, 3, 5):
         bob.receive(wires[number - 1])
-    assert bob.missing() == []
+    assert bob.list_missing() == []
 
 
 def test_where_messages_are_for_some_or_order_goes_by_reply_a_number_stands_alone() -> None:
     alice, bob = (Group(name, ["alice", "bob"], order="reply") for name in ("alice", "bob"))
     _, second = alice.send(b"1"), alice.send(b"2")
     bob.receive(alice.send(b"3", reply_to=second))
-    assert bob.missing() == [Missing("alice", 2, 1)]
+    assert bob.list_missing() == [Missing("alice", 2, 1)]

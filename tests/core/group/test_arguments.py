@@ -73,32 +73,48 @@ JUNK = NEVER | MAYBE
 NOW = START_S + 20.0
 CALLS: dict[str, dict[str, Any]] = {
     "send": {"payload": b"x", "now": NOW},
-    "post": {"payload": b"x", "now": NOW},
+    "send_packets": {"payload": b"x", "now": NOW},
     "receive": {"wire": b"x", "now": NOW},
     "inspect": {"wire": b"x"},
     "tick": {"now": NOW},
-    "pass_time": {"readings": range(1, 9)},
-    "said": {"wire": b"x"},
-    "speak_as": {"wire": b"x"},
+    "tick_range": {"readings": range(1, 9)},
+    "decode_own": {"wire": b"x"},
+    "resume_incarnation": {"wire": b"x"},
     "last_seq": {},
     "thread": {"message": ("alice", 1)},
-    "known_seq": {"member": "alice", "of": "bob"},
+    "get_known_seq": {"member": "alice", "of": "bob"},
     "invite": {"name": "dave"},
     "join": {"name": "dave"},
     "leave": {"member": "bob", "last": 0},
     "subscribe": {"member": "bob", "topics": ["news"]},
-    "begin_at": {"frontier": {"bob": 0}},
+    "start_from": {"frontier": {"bob": 0}},
     "forget": {"member": "bob"},
     "correct_clock": {"now": NOW},
-    "release": {"lost": [("alice", 1)]},
+    "declare_lost": {"lost": [("alice", 1)]},
     "restore": {"state": b"x"},
 }
 """A right call of each method that takes arguments, or one that only fails at its bytes."""
 BARE = (
-    *("effects", "outgoing", "delivered", "blocked_on", "blocked_by_id", "missing", "stats"),
-    *("frontier", "held", "stable_seqs", "topics", "subscriptions", "snapshot", "log"),
+    *(
+        "effects",
+        "take_control_packets",
+        "take_own_deliveries",
+        "list_held",
+        "map_held_by_id",
+        "list_missing",
+        "stats",
+    ),
+    *(
+        "frontier",
+        "list_held_packets",
+        "stable_seqs",
+        "topics",
+        "subscriptions",
+        "snapshot",
+        "take_log",
+    ),
 )
-MADE = ("around", "options", "accept")
+MADE = ("from_protocol", "options", "accept")
 ALLOWED = {("now", "float")}
 """Seconds."""
 GROUPS = ("unordered", "idr", "sb", "ses", "matrix", "total", "linear", "htbc", "internal", "open")
@@ -172,8 +188,8 @@ def constructions(junk: Any) -> Iterator[tuple[str, Callable[[], object]]]:
         yield name, lambda base=base: Group.accept(**base)  # type: ignore[misc]
     for name in ("protocol", "names", "order", "room", "incarnation"):
         whole = {"protocol": protocol, "names": ADDRESSES, "order": "x", name: junk}
-        yield name, lambda whole=whole: Group.around(**whole)  # type: ignore[misc]
-    yield "a name", lambda: Group.around(protocol, {**ADDRESSES, 0: junk}, order="x")
+        yield name, lambda whole=whole: Group.from_protocol(**whole)  # type: ignore[misc]
+    yield "a name", lambda: Group.from_protocol(protocol, {**ADDRESSES, 0: junk}, order="x")
     for name in inspect.signature(Bounds).parameters:
         yield name, lambda name=name: Bounds(**{name: junk})  # type: ignore[misc]
     for name in ("clocks", "clocks_ns", "channels", "channels_ns"):
@@ -228,7 +244,7 @@ def test_what_an_option_cannot_be_is_refused(order: str, kind: str) -> None:
         (lambda: fresh("linear").tick(LONG), "now is an int without a repr seconds"),
         (lambda: fresh("sb").thread([("alice", 1), ("bob", 1)]), "one message, got 2"),  # type: ignore[arg-type]
         (lambda: fresh("sb").thread([]), "one message, got 0"),  # type: ignore[arg-type]
-        (lambda: Group.around(5, {}, order="x"), "protocol is 5; expected a Protocol"),  # type: ignore[arg-type]
+        (lambda: Group.from_protocol(5, {}, order="x"), "protocol is 5; expected a Protocol"),  # type: ignore[arg-type]
     ],
 )
 def test_the_sentence_says_what_is_right(call: Callable[[], object], says: str) -> None:

@@ -59,21 +59,21 @@ def heard(group: Group, wires: Sequence[bytes], at_s: int) -> list[bytes]:
 def test_earlier_numbers_count_as_delivered(kind: str, lanes: bool) -> None:
     s, d = member("s", kind, lanes=lanes), member("d", kind, lanes=lanes)
     wires = [said(s, b"%d" % n, kind, n) for n in range(1, 8)]
-    d.begin_at({"s": 5, "d": 0})
+    d.start_from({"s": 5, "d": 0})
     assert d.frontier()["s"] == ((1, 5),)
     assert d.last_seq("s") == 5
     assert heard(d, wires[5:], 20) == [b"6", b"7"]
     assert heard(d, [wires[1], wires[4]], 40) == []
     assert d.stats().duplicates == 2
     assert d.frontier()["s"] == ((1, 7),)
-    assert d.blocked_on() == []
+    assert d.list_held() == []
 
 
 @pytest.mark.parametrize("kind", ORDERS)
 def test_what_is_between_the_frontier_and_a_message_is_waited_for(kind: str) -> None:
     s, d = member("s", kind), member("d", kind)
     wires = [said(s, b"%d" % n, kind, n) for n in range(1, 8)]
-    d.begin_at({"s": 4})
+    d.start_from({"s": 4})
     first = heard(d, [wires[5]], 20)
     assert first + heard(d, [wires[4]], 40) in ([b"5", b"6"], [b"6", b"5"])
     if kind in ("fifo", "causal", "bss", "ds", "matrix", "ses", "total"):
@@ -87,9 +87,9 @@ def test_causes_behind_the_frontier_are_waited_for(kind: str) -> None:
     for wire in (old, question):
         t.receive(wire)
     answer = t.send(b"answer")
-    d.begin_at({"s": 1})
+    d.start_from({"s": 1})
     assert d.receive(answer) == []
-    assert [str(one) for one in d.missing()] == [
+    assert [str(one) for one in d.list_missing()] == [
         "message 2 of s is missing; 1 held message(s) wait for it"
     ]
     assert [one.payload for one in d.receive(question)] == [b"question", b"answer"]
@@ -99,7 +99,7 @@ def test_causes_behind_the_frontier_are_waited_for(kind: str) -> None:
 def test_what_is_sent_then_comes_after_what_counts_as_delivered(kind: str) -> None:
     s, t, d = (member(name, kind) for name in ("s", "t", "d"))
     question = s.send(b"question")
-    d.begin_at({"s": 1})
+    d.start_from({"s": 1})
     answer = d.send(b"I join in")
     assert t.receive(answer) == []
     assert [one.payload for one in t.receive(question)] == [b"question", b"I join in"]
@@ -110,8 +110,8 @@ def test_a_snapshot_and_a_log_keep_the_beginning(kind: str) -> None:
     s, d = member("s", kind), member("d", kind, keep_log=True)
     wires = [said(s, b"%d" % n, kind, n) for n in range(1, 5)]
     begun = d.snapshot()
-    d.begin_at({"s": 3})
-    for stored, log in ((begun, d.log()), (d.snapshot(), [])):
+    d.start_from({"s": 3})
+    for stored, log in ((begun, d.take_log()), (d.snapshot(), [])):
         again = member("d", kind)
         again.restore(stored, log)
         assert again.frontier()["s"] == ((1, 3),)
@@ -122,11 +122,11 @@ def test_an_open_group_begins_behind_members_that_it_has_not_met() -> None:
     s = Group("s", order="bss")
     wires = [s.send(b"%d" % n) for n in range(1, 4)]
     d = Group("d", order="bss", max_members=2)
-    d.begin_at({"s": 2})
+    d.start_from({"s": 2})
     assert d.members == ("d", "s")
     assert heard(d, wires, 0) == [b"3"]
     with pytest.raises(RemoteError, match="max_members=2"):
-        Group("e", order="bss", max_members=2).begin_at({"s": 1, "t": 1})
+        Group("e", order="bss", max_members=2).start_from({"s": 1, "t": 1})
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_open_group_begins_behind_members_that_it_has_not_met() -> None:
 def test_a_frontier_that_cannot_be_changes_nothing(frontier: Any, words: str) -> None:
     d = member("d", "bss")
     with unchanged(d), pytest.raises(LocalError, match=words):
-        d.begin_at(frontier)
+        d.start_from(frontier)
 
 
 @pytest.mark.parametrize("kind", ORDERS)
@@ -156,15 +156,15 @@ def test_who_has_begun_begins_at_no_frontier(kind: str, what: str) -> None:
     else:
         d.receive(said(s, b"theirs", kind), now=1)
     with pytest.raises(LocalError, match="must precede all messages"):
-        d.begin_at({"s": 3})
-    d.begin_at({})
+        d.start_from({"s": 3})
+    d.start_from({})
 
 
 def test_nothing_begins_behind_the_last_message_of_who_left() -> None:
     d = member("d", "causal")
     d.leave("s", 2)
     with pytest.raises(LocalError, match="'s', who left after message 2"):
-        d.begin_at({"s": 3})
+        d.start_from({"s": 3})
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_an_order_that_cannot_begin_at_a_frontier_says_why(
 ) -> None:
     d = Group("d", NAMES, order=order, **options)
     with pytest.raises(LocalError, match=words):
-        d.begin_at({"s": 3})
+        d.start_from({"s": 3})
 
 
 # -- at the first message heard ---------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_an_order_that_cannot_begin_at_a_frontier_says_why(
 def test_a_listener_begins_at_the_first_message_it_hears(kind: str) -> None:
     s, d = member("s", kind), member("d", kind)
     wires = [s.send(b"%d" % n) for n in range(1, 8)]
-    d.begin_at()
+    d.start_from()
     (fifth,) = d.receive(wires[4])
     assert (fifth.payload, fifth.missing) == (b"5", (("s", 4),))
     assert d.receive(wires[2]) == []
@@ -207,7 +207,7 @@ def test_a_listener_assumes_the_causes_of_members_it_has_not_heard(kind: str) ->
     question = s.send(b"question")
     t.receive(question)
     answer, more = t.send(b"answer"), t.send(b"more")
-    d.begin_at()
+    d.start_from()
     (first,) = d.receive(answer)
     assert first.missing == (("s", 1),)
     assert d.receive(question) == []  # it would come behind its answer
@@ -219,7 +219,7 @@ def test_a_listener_marks_held_messages_too_and_stores_the_marks() -> None:
     wires = [t.send(b"%d" % n) for n in (1, 2)]
     s.receive(wires[0])
     (one, two, three) = (s.send(b"%d" % n) for n in (1, 2, 3))
-    d.begin_at()
+    d.start_from()
     d.receive(one)
     t.receive(one), t.receive(two), t.receive(three)
     fourth = t.send(b"needs three")
@@ -241,7 +241,7 @@ def test_a_listener_hears_of_chosen_receivers() -> None:
     question = s.send(b"question")
     t.receive(question)
     answer = t.send(b"answer", to=["d"])
-    d.begin_at()
+    d.start_from()
     (first,) = d.receive(answer)
     assert first.missing == (("s", 2),)
     assert d.receive(question) == []
@@ -250,7 +250,7 @@ def test_a_listener_hears_of_chosen_receivers() -> None:
 def test_a_listener_without_an_order_needs_no_beginning() -> None:
     s, d = member("s", "none"), member("d", "none")
     wires = [s.send(b"%d" % n) for n in (1, 2)]
-    d.begin_at()
+    d.start_from()
     assert [m.missing for wire in reversed(wires) for m in d.receive(wire)] == [(), ()]
 
 
@@ -267,7 +267,7 @@ def test_a_listener_without_an_order_needs_no_beginning() -> None:
 def test_an_order_in_which_nobody_can_listen_says_why(kind: str, words: str) -> None:
     d = member("d", kind)
     with pytest.raises(LocalError, match=re.escape(words)):
-        d.begin_at()
+        d.start_from()
 
 
 @pytest.mark.parametrize("kind", ["bss", "ds", "matrix"])
@@ -298,11 +298,11 @@ def test_what_a_listener_gets_is_in_causal_order(kind: str, seed: int) -> None:
     later = wires[start:]
     rng.shuffle(later)
     listener = Group("d", names, order=order)
-    listener.begin_at()
+    listener.start_from()
     got: list[bytes] = []
     for wire in [*later, *wires[:start]]:
         got += [m.payload for m in listener.receive(wire)]
-    assert listener.blocked_on() == []
+    assert listener.list_held() == []
     assert got
     for at, text in enumerate(got):
         assert not pasts[text].intersection(got[at + 1 :]), text
@@ -310,7 +310,7 @@ def test_what_a_listener_gets_is_in_causal_order(kind: str, seed: int) -> None:
 
 def test_a_refused_message_is_no_beginning() -> None:
     d = member("d", "bss", max_packet=200)
-    d.begin_at()
+    d.start_from()
     before = d.snapshot()
     s = Group("s", NAMES, order="bss", max_packet=1 << 20)
     s.send(b"1")

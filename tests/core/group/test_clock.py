@@ -34,7 +34,7 @@ def test_a_member_whose_clock_was_a_day_ahead_goes_on(order: str) -> None:
         a.tick(now=1001)
     a.correct_clock(now=1001)
     again = Group("a", ["a", "b"], order=order, bounds=BOUNDS, delivery="bound")
-    again.restore(begun, a.log())
+    again.restore(begun, a.take_log())
     for group in (a, again):
         assert group.tick(now=1002) == []
         with pytest.raises(EarlyError) as found:
@@ -42,10 +42,10 @@ def test_a_member_whose_clock_was_a_day_ahead_goes_on(order: str) -> None:
         assert found.value.from_ns == 1061_010_000_001
     wire = a.send(b"mended", now=1062)
     assert b.receive(wire, now=1062.1) == []
-    assert [str(one) for one in b.missing()] == [
+    assert [str(one) for one in b.list_missing()] == [
         "message 1 of a is missing; 1 held message(s) wait for it"
     ]
-    got = b.release([("a", 1)]) + b.tick(now=1070)
+    got = b.declare_lost([("a", 1)]) + b.tick(now=1070)
     assert [(m.payload, m.missing) for m in got] == [(b"mended", (("a", 1),))]
 
 
@@ -60,7 +60,7 @@ def test_what_was_refused_is_sent_again_where_recovery_is_on(order: str) -> None
     for now in range(1063, 1100):
         for group, other in ((a, b), (b, a)):
             got += [m.payload for m in group.tick(now=now)]
-            for packet in group.outgoing():
+            for packet in group.take_control_packets():
                 got += [m.payload for m in other.receive(packet.wire, now=now)]
     assert got == [b"ahead"]
 

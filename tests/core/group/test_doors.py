@@ -106,7 +106,7 @@ def test_what_waited_for_a_join_is_handed_over_when_one_invites() -> None:
     alice.invite("dave")
     assert bob.receive(alice.send(b"hello")) == []
     bob.invite("dave")
-    assert [message.payload for message in bob.delivered()] == [b"hello"]
+    assert [message.payload for message in bob.take_own_deliveries()] == [b"hello"]
 
 
 def test_names_may_come_from_a_generator() -> None:
@@ -114,7 +114,7 @@ def test_names_may_come_from_a_generator() -> None:
     stored = group.snapshot()
     wire = group.send(b"for bob", to=(name for name in ["bob"]))  # type: ignore[arg-type]
     again = Group("alice", NAMES, order="ses")
-    again.restore(stored, group.log())
+    again.restore(stored, group.take_log())
     assert again.last_seq() == 1
     assert Group("bob", NAMES, order="ses").receive(wire)[0].payload == b"for bob"
     with pytest.raises(LocalError, match="lists of names"):

@@ -60,7 +60,7 @@ def test_effects_say_what_became_of_each_message() -> None:
     assert held.message is not None
     assert held.message.payload == b"yes"
     assert held.id is not None
-    assert carol.blocked_by_id()[held.id].message == held.message
+    assert carol.map_held_by_id()[held.id].message == held.message
     carol.receive(question)
     first, second = carol.effects()
     assert [(e.kind, e.arrived) for e in (first, second)] == [
@@ -88,7 +88,7 @@ def test_a_refused_message_has_no_effects() -> None:
         lambda group: group.send("text"),
         lambda group: group.receive(b"", now=1, now_ns=1),
         lambda group: group.tick(),
-        lambda group: group.pass_time(range(0)),
+        lambda group: group.tick_range(range(0)),
         lambda group: group.join("alice"),
         lambda group: group.invite("alice"),
         lambda group: group.leave("zoe", 1),
@@ -129,7 +129,7 @@ def test_time_that_passes_at_once_is_that_which_ticks(
             told.group.receive(wire, now=START_S + 14.0)
     start = round((START_S + 14.0) * 1e9)
     readings = range(start, start + 40 * step_ns, step_ns)
-    reached, released = at_once.group.pass_time(readings, notes=notes)
+    reached, released = at_once.group.tick_range(readings, notes=notes)
     for reading in readings:
         found = one_by_one.group.tick(now_ns=reading)
         kinds = {effect.kind for effect in one_by_one.group.effects()}
@@ -137,13 +137,13 @@ def test_time_that_passes_at_once_is_that_which_ticks(
             break
     assert (reading, found) == (reached, released)
     assert at_once.group.stats() == one_by_one.group.stats()
-    assert at_once.group.blocked_on() == one_by_one.group.blocked_on()
+    assert at_once.group.list_held() == one_by_one.group.list_held()
 
 
 @pytest.mark.parametrize("readings", [range(0), range(5, 5), range(9, 2, -1)])
 def test_time_does_not_go_back(readings: range) -> None:
     with pytest.raises(LocalError, match="expected a nonempty ascending range"):
-        Group("alice", NAMES, order="matrix").pass_time(readings)
+        Group("alice", NAMES, order="matrix").tick_range(readings)
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3])
@@ -163,7 +163,7 @@ def test_time_that_fails_to_pass_leaves_the_group_as_it_was(
     monkeypatch.setattr(kind, "tick", tick)
     start = round((START_S + 13.3) * 1e9)
     with pytest.raises(LocalError, match="as if"):
-        group.pass_time(range(start, start + 10**11, 10**8))
+        group.tick_range(range(start, start + 10**11, 10**8))
     assert len(calls) == fails
     assert group.snapshot() == before
     assert group.effects() == []
@@ -174,7 +174,7 @@ def test_own_bytes_say_what_was_posted(order: str) -> None:
     alice = fresh(order, "alice")
     how: dict[str, Any] = {"topics": ("news",)} if order in TOPICS else {}
     wire = alice.send(b"hello", now=START_S, **how)
-    said = alice.said(wire)
+    said = alice.decode_own(wire)
     assert said is not None
     assert (said.payload, said.topics, said.reply_to) == (b"hello", how.get("topics", ()), ())
     again = fresh(order, "alice")
@@ -186,11 +186,11 @@ def test_the_topics_of_a_group() -> None:
     table = Subscriptions({"alice": ("b", "a"), "bob": ("c",)})
     group = Group("alice", ["alice", "bob"], order="tv", bounds=BOUNDS, subscriptions=table)
     assert group.topics() == ("a", "b", "c")
-    assert group.heeds_time
-    assert group.application
+    assert group.needs_ticks
+    assert group.has_application
     with pytest.raises(LocalError, match="has no topics"):
         Group("alice").topics()
-    assert not Group("alice").heeds_time
+    assert not Group("alice").needs_ticks
 
 
 OPEN = [order for order in ORDERS if order in ("unordered", "fifo", "bss", "ds", "idr", "sb")]

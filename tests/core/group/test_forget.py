@@ -46,7 +46,7 @@ def test_messages_carry_nothing_of_forgotten_members(order: str) -> None:
     assert hub.frontier() == {"hub": ((1, 2),)}
     late = Group("late", order=order)
     assert late.receive(after) == []  # the first message of hub is missing, nothing else
-    assert [(m.sender, m.seq) for m in late.missing()] == [("hub", 1)]
+    assert [(m.sender, m.seq) for m in late.list_missing()] == [("hub", 1)]
 
 
 @pytest.mark.parametrize("order", FORGETTING)
@@ -142,7 +142,7 @@ def test_forgetting_is_in_the_log() -> None:
     carol.leave("alice", 0)
     carol.forget("alice")
     again = Group("carol", NAMES)
-    again.restore(begun, carol.log())
+    again.restore(begun, carol.take_log())
     assert again.frontier() == carol.frontier() == {"bob": (), "carol": ()}
 
 

@@ -43,9 +43,9 @@ def test_a_reply_waits_for_what_it_answers(order: str, members: list[str] | None
     assert texts(bob.receive(question)) == [b"lunch?"]
     answer = bob.send(b"yes")
     assert carol.receive(answer) == []
-    assert [str(b) for b in carol.blocked_on()] == ["bob's message 1 waits for alice's message 1"]
+    assert [str(b) for b in carol.list_held()] == ["bob's message 1 waits for alice's message 1"]
     assert texts(carol.receive(question)) == [b"lunch?", b"yes"]
-    assert carol.blocked_on() == []
+    assert carol.list_held() == []
     assert carol.receive(answer) == [], "a duplicate is dropped"
 
 
@@ -68,7 +68,7 @@ def test_a_snapshot_goes_on_where_it_was(order: str) -> None:
     state = carol.snapshot()
     again = Group("carol", NAMES, order=order)
     again.restore(state, resume=True)
-    assert again.blocked_on() == carol.blocked_on()
+    assert again.list_held() == carol.list_held()
     assert again.receive(wires[0]) == carol.receive(wires[0])
     assert again.send(b"x") == carol.send(b"x")
 
@@ -155,7 +155,7 @@ def test_only_a_member_that_sent_nothing_is_invited_again() -> None:
     late = bob.send(b"first")
     dave.receive(late)
     alice.receive(dave.send(b"second"))
-    assert alice.blocked_on(), "the message of dave waits, and is heard all the same"
+    assert alice.list_held(), "the message of dave waits, and is heard all the same"
     carol.leave("bob", 0)
     alice.leave("carol", 0)
     for name, group in (("dave", alice), ("alice", alice), ("carol", alice), ("bob", carol)):

@@ -31,7 +31,7 @@ def role(name: str, ack_after: int = 1) -> Protocol:
 
 def system(ack_after: int = 1) -> dict[str, Group]:
     return {
-        name: Group.around(role(name, ack_after), NAMES, order="hierarchical")
+        name: Group.from_protocol(role(name, ack_after), NAMES, order="hierarchical")
         for name in NAMES.values()
     }
 
@@ -47,7 +47,7 @@ class Network:
 
     def post(self, name: str, payload: bytes) -> None:
         self.rows.append(Event(kind=SEND, id=payload.decode(), member=name))
-        self.put(self.groups[name].post(payload))
+        self.put(self.groups[name].send_packets(payload))
 
     def put(self, packets: list[Packet]) -> None:
         for packet in packets:
@@ -63,11 +63,11 @@ class Network:
                 for kind in (RECEIVE, DELIVER)
             ]
             assert message.sender in message.payload.decode(), "the origin's name travels"
-        self.put(group.outgoing())
+        self.put(group.take_control_packets())
 
     def restart(self, name: str) -> None:
         """Go on from a snapshot, taken with packets still in the outbox."""
-        again = Group.around(role(name), NAMES, order="hierarchical")
+        again = Group.from_protocol(role(name), NAMES, order="hierarchical")
         again.restore(self.groups[name].snapshot())
         self.groups[name] = again
 
@@ -93,25 +93,25 @@ def test_every_role_forwards_and_delivers_in_causal_order(seed: int) -> None:
     for name in talkers:
         seen = {row.id for row in network.rows if row.member == name and row.kind != RECEIVE}
         assert seen == set(sent), "everybody has everything"
-    assert all(group.blocked_on() == [] for group in network.groups.values())
+    assert all(group.list_held() == [] for group in network.groups.values())
 
 
 def test_an_acknowledgement_goes_up_and_is_no_message() -> None:
     groups = system(ack_after=1)
-    (up,) = groups["p0"].post(b"hello")
+    (up,) = groups["p0"].send_packets(b"hello")
     assert groups["p10"].receive(up.wire) == []
-    inside, outside = groups["p10"].outgoing()
+    inside, outside = groups["p10"].take_control_packets()
     assert inside.to == ("p0", "p1", "p2")
     assert set(outside.to) == {"p11", "p20", "p21"}
     (message,) = groups["p1"].receive(inside.wire)
     assert message[:3] == ("p0", 1, b"hello")
     assert groups["p0"].receive(inside.wire) == [], "the own copy is no message"
     groups["p0"].restore(groups["p0"].snapshot())
-    (note,) = groups["p0"].outgoing()
+    (note,) = groups["p0"].take_control_packets()
     assert note.to == ("p10",)
     assert groups["p10"].receive(note.wire) == []
-    assert groups["p10"].outgoing() == []
-    assert groups["p10"].blocked_on() == []
+    assert groups["p10"].take_control_packets() == []
+    assert groups["p10"].list_held() == []
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,11 @@ def test_calls_that_a_role_cannot_serve_change_nothing() -> None:
 
 def test_every_address_has_a_name_of_its_own() -> None:
     with pytest.raises(LocalError, match=r"missing addresses: \[10\]"):
-        Group.around(role("p0"), {k: v for k, v in NAMES.items() if k != 10}, order="hierarchical")
+        Group.from_protocol(
+            role("p0"), {k: v for k, v in NAMES.items() if k != 10}, order="hierarchical"
+        )
     with pytest.raises(LocalError, match="a unique name"):
-        Group.around(role("p0"), {**NAMES, 1: "p0"}, order="hierarchical")
+        Group.from_protocol(role("p0"), {**NAMES, 1: "p0"}, order="hierarchical")
 
 
 AGAIN = "message 1 of {} is known with other content"
@@ -169,13 +171,13 @@ def test_a_role_that_gives_numbers_out_again_is_found_out(
         for packet in packets:
             for name in packet.to:
                 groups[name].receive(packet.wire)
-                spread(groups[name].outgoing())
+                spread(groups[name].take_control_packets())
 
     talker = "p1" if role_of == "p10" else role_of
-    spread(groups[talker].post(b"first"))
-    again = Group.around(role(role_of), NAMES, order="hierarchical")
+    spread(groups[talker].send_packets(b"first"))
+    again = Group.from_protocol(role(role_of), NAMES, order="hierarchical")
     again.restore(stored)
     groups[role_of] = again
     talker = "p2" if role_of == "p10" else role_of
     with pytest.raises(error, match=says):
-        spread(groups[talker].post(b"second"))
+        spread(groups[talker].send_packets(b"second"))

@@ -230,7 +230,7 @@ def test_notes_tell_no_lives_that_cannot_be() -> None:
     names = ("alice", "bob", "carol")
     alice, bob = (Group(name, names, order="matrix", recovering=True) for name in names[:2])
     alice.tick(60)
-    (note,) = (packet.wire for packet in alice.outgoing())
+    (note,) = (packet.wire for packet in alice.take_control_packets())
     told = (("ghost", frame.Incarnation(1, 7)),)
     parts = frame.unpack(alice.order, note)._replace(known=told)
     with pytest.raises(UnknownMemberError, match="unknown member 'ghost'"):

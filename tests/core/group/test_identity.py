@@ -95,7 +95,7 @@ def test_other_bounds_and_subscriptions_of_members_are_refused(theirs: dict, wor
     bob, carol = (Group(name, NAMES, order="htbc", **common) for name in ("bob", "carol"))
     alice = Group("alice", NAMES, order="htbc", **{**common, **theirs})
     one = carol if words == "subscriptions" else bob
-    (packet,) = alice.post(b"x", topics=["news"], now=5.0)
+    (packet,) = alice.send_packets(b"x", topics=["news"], now=5.0)
     refused(one, packet.wire, f"other.*{words}")
 
 
@@ -135,7 +135,7 @@ def test_a_frame_of_a_later_view_waits_for_the_join() -> None:
     assert carol.receive(hello) == []
     assert carol.receive(hello) == [], "a copy"
     assert carol.stats().ahead == 2
-    assert [str(blocked) for blocked in carol.blocked_on()] == [
+    assert [str(blocked) for blocked in carol.list_held()] == [
         "bob's message 1 waits for 1 join(s) that were not reported here",
         "#3's message 1 waits for 1 join(s) that were not reported here",
     ]
@@ -143,7 +143,7 @@ def test_a_frame_of_a_later_view_waits_for_the_join() -> None:
     again.restore(carol.snapshot(), resume=True)
     for one in (carol, again):
         assert texts(one.join("dave")) == [b"hello", b"welcome"]
-        assert one.blocked_on() == []
+        assert one.list_held() == []
 
 
 def test_frames_of_an_earlier_view_are_taken() -> None:
@@ -182,7 +182,7 @@ def test_a_member_that_was_restored_goes_on() -> None:
     assert texts(bob.receive(second)) == [b"2"]
     answer = bob.send(b"answer")
     assert carol.receive(answer) == []
-    assert carol.missing()[0].sender == "alice"
+    assert carol.list_missing()[0].sender == "alice"
 
 
 def test_a_stale_snapshot_is_refused_by_name_and_not_swallowed() -> None:
@@ -394,7 +394,7 @@ def test_messages_from_before_a_restart_may_come_after_those_from_after_it(order
     for wire in reversed(before):
         bob.receive(wire)
     assert bob.last_seq("alice") == 4
-    assert not bob.missing() or order == "total-agreed"
+    assert not bob.list_missing() or order == "total-agreed"
 
 
 @pytest.mark.parametrize("order", ["ses", "sent"])
@@ -412,7 +412,7 @@ def test_places_from_before_a_restart_of_the_sequencer_still_count() -> None:
     wire = bob.send(b"x")
     carol.receive(wire)
     alice.receive(wire)
-    (placing,) = (packet.wire for packet in alice.outgoing())
+    (placing,) = (packet.wire for packet in alice.take_control_packets())
     alice = reborn(alice, alice.snapshot())
     carol.receive(alice.send(b"y"))  # it overtakes the place of x
     assert texts(carol.receive(placing)) == [b"x", b"y"]
@@ -423,10 +423,20 @@ def test_a_sequencer_restored_too_far_back_is_refused_by_name() -> None:
     old = alice.snapshot()
     x, y = bob.send(b"x"), carol.send(b"y")
     alice.receive(x)
-    bob.receive(alice.outgoing()[0].wire)
+    bob.receive(alice.take_control_packets()[0].wire)
     bob.receive(y)
     alice = reborn(alice, old)
     alice.receive(y)
-    refused(bob, alice.outgoing()[0].wire, "assignment of 1 to message 1 of 'carol'", SequenceError)
+    refused(
+        bob,
+        alice.take_control_packets()[0].wire,
+        "assignment of 1 to message 1 of 'carol'",
+        SequenceError,
+    )
     alice.receive(x)
-    refused(bob, alice.outgoing()[0].wire, "assignment of 2 to message 1 of 'bob'", SequenceError)
+    refused(
+        bob,
+        alice.take_control_packets()[0].wire,
+        "assignment of 2 to message 1 of 'bob'",
+        SequenceError,
+    )

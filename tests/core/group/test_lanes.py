@@ -26,11 +26,11 @@ def accepted(name: str, invitation: bytes) -> Group:
 @pytest.mark.parametrize("order", CLOCKS)
 def test_a_broadcast_is_the_same_bytes_for_all_whoever_came_when(order: str) -> None:
     a = founded(order)
-    (alone,) = a.post(b"1", now_ns=10)
+    (alone,) = a.send_packets(b"1", now_ns=10)
     assert alone.to == ()
     b = accepted("b", a.invite("b"))
-    b.begin_at({"a": 1})
-    (two,) = a.post(b"2", now_ns=20)  # one packet, though b was sent nothing before
+    b.start_from({"a": 1})
+    (two,) = a.send_packets(b"2", now_ns=20)  # one packet, though b was sent nothing before
     assert b.receive(two.wire, now_ns=200) == []
     assert [one.payload for one in b.tick(now_ns=5000)] == [b"2"]
     assert b.frontier()["a"] == ((1, 2),)
@@ -40,10 +40,10 @@ def test_a_broadcast_is_the_same_bytes_for_all_whoever_came_when(order: str) -> 
 def test_who_knows_two_members_waits_for_a_third(order: str) -> None:
     a = founded(order)
     b = accepted("b", a.invite("b"))
-    b.begin_at({"a": 0})
-    (said,) = b.post(b"an answer, maybe", now_ns=1000)
+    b.start_from({"a": 0})
+    (said,) = b.send_packets(b"an answer, maybe", now_ns=1000)
     assert a.receive(said.wire, now_ns=1100) == []
-    (held,) = a.blocked_on()
+    (held,) = a.list_held()
     # b's at 1000, c's of up to 1000 - 100 later, two clocks off by 10; and one more.
     assert held.until_ns == 1921
     assert [one.payload for one in a.tick(now_ns=held.until_ns)] == [b"an answer, maybe"]
@@ -54,7 +54,7 @@ def test_without_lanes_two_who_are_all_wait_for_nobody(order: str) -> None:
     a, b = (
         Group(name, ("a", "b"), order=order, bounds=BOUNDS, delivery="bound") for name in ("a", "b")
     )
-    (said,) = b.post(b"at once", now_ns=1000)
+    (said,) = b.send_packets(b"at once", now_ns=1000)
     assert [one.payload for one in a.receive(said.wire, now_ns=1100)] == [b"at once"]
 
 
@@ -73,15 +73,15 @@ def test_a_state_comes_back_in_lanes() -> None:
     a = founded("linear-physical")
     invitation = a.invite("b")
     b = accepted("b", invitation)
-    b.begin_at({"a": 0})
-    (first,) = a.post(b"1", now_ns=10)
+    b.start_from({"a": 0})
+    (first,) = a.send_packets(b"1", now_ns=10)
     b.receive(first.wire, now_ns=150)
     again = accepted("b", invitation)
     again.restore(b.snapshot())
-    (second,) = a.post(b"2", now_ns=20)
+    (second,) = a.send_packets(b"2", now_ns=20)
     again.receive(second.wire, now_ns=160)
     assert [one.payload for one in again.tick(now_ns=5000)] == [b"1", b"2"]
-    numbers = [packet.wire for packet in again.post(b"mine", now_ns=6000)]
+    numbers = [packet.wire for packet in again.send_packets(b"mine", now_ns=6000)]
     assert len(numbers) == 1
 
 
@@ -94,15 +94,15 @@ def test_without_lanes_these_groups_stay_closed(order: str) -> None:
 def test_numbers_to_begin_at_are_refused_where_they_cannot_be() -> None:
     closed = Group("a", ["a", "b"], order="linear")
     with pytest.raises(LocalError, match="sender_logs"):
-        closed.begin_at({"b": 1})
+        closed.start_from({"b": 1})
     a = founded("linear")
     b = accepted("b", a.invite("b"))
     for wrong in (5, {"a": -1}, {"a": "x"}, {"z": 1}):
         with pytest.raises(LocalError):
-            b.begin_at(wrong)  # type: ignore[arg-type]
-    b.begin_at({"a": 3})
+            b.start_from(wrong)  # type: ignore[arg-type]
+    b.start_from({"a": 3})
     with pytest.raises(LocalError, match="before anything"):
-        b.begin_at({"a": 4})
+        b.start_from({"a": 4})
 
 
 def test_topics_that_nobody_reads_have_bytes_in_lanes_and_none_without() -> None:
@@ -112,7 +112,10 @@ def test_topics_that_nobody_reads_have_bytes_in_lanes_and_none_without() -> None
         a.subscribe("b", ["x"])
         b.subscribe("b", ["x"])
         assert a.subscriptions() == {"b": ("x",)}
-        packets = [a.post(b"1", topics=["y"], now_ns=10), a.post(b"2", topics=["x"], now_ns=20)]
+        packets = [
+            a.send_packets(b"1", topics=["y"], now_ns=10),
+            a.send_packets(b"2", topics=["x"], now_ns=20),
+        ]
         assert [len(some) for some in packets] == [int(lanes), 1]
         for some in packets:
             for packet in some:
@@ -126,6 +129,6 @@ def test_orders_that_need_no_lanes_are_the_same_with_them() -> None:
         a = Group("a", order="causal", lanes=lanes, incarnation=1)
         b = Group("b", order="causal", lanes=lanes, incarnation=2)
         b.receive(a.send(b"1"))
-        a.begin_at({})
+        a.start_from({})
         wires.append((bytes(a.send(b"2")), bytes(b.send(b"3"))))
     assert all(one == other for one, other in pairwise(wires))

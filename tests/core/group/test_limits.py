@@ -47,7 +47,7 @@ def talk(order: str, rng: random.Random, count: int) -> list[bytes]:
             read[name] += group.receive(under_way[name].pop(0), now=now)
         if order == "sb" and read[name]:
             how["reply_to"] = read[name][-1:]
-        packets = group.post(b"%d" % k, now=now, **how) + group.outgoing()
+        packets = group.send_packets(b"%d" % k, now=now, **how) + group.take_control_packets()
         for packet in packets:
             under_way[other] += [packet.wire] * (other in packet.to)
             for_carol += [packet.wire] * ("carol" in packet.to)
@@ -78,10 +78,10 @@ def test_the_quick_look_refuses_what_a_trial_would(order: str, seed: int, most: 
         if isinstance(outcome, tuple):
             refused += 1
             assert quick.snapshot() == before
-        assert quick._state.protocol.held_count() == len(quick.blocked_on())
+        assert quick._state.protocol.count_held() == len(quick.list_held())
         assert quick.stats().held <= most + len(NAMES) - 1
         assert quick.snapshot() == trial.snapshot()
-        quick.outgoing(), trial.outgoing()
+        quick.take_control_packets(), trial.take_control_packets()
 
 
 class _Without:
@@ -122,7 +122,7 @@ def test_a_refusal_at_the_limit_costs_no_snapshot(
     monkeypatch.undo()
     carol.receive(wires[0], now=START_S + 22)
     assert carol.stats().held <= 6, "what all that is held waits for is taken in"
-    assert carol.missing() == [] or carol.missing()[0].seq is None
+    assert carol.list_missing() == [] or carol.list_missing()[0].seq is None
     assert carol.stats().rejected == {"LimitError": 6}
 
 
@@ -150,7 +150,7 @@ def test_a_message_is_measured_whole_before_it_has_a_number(order: str, is_open:
     read += plain.tick(START_S + 9)
     if order == "sb":
         how["reply_to"] = read[-1:]
-    plain.outgoing()
+    plain.take_control_packets()
     stored = plain.snapshot()
     for size in (0, 1, 100, 2000):
         plain.restore(stored, resume=True)
@@ -190,7 +190,7 @@ def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts:
             group.restore(stored, incarnation=k)
             groups[name] = group
         most = group._codec.estimate_overhead(0, how.get("topics", ()))
-        for packet in group.post(b"", now=now, **how):
+        for packet in group.send_packets(b"", now=now, **how):
             assert most is not None
             assert len(packet.wire) < most
             for other in packet.to:
@@ -208,7 +208,7 @@ def test_the_estimate_holds_in_a_large_group(order: str) -> None:
     for turn in range(2):
         for group in groups:
             most = group._codec.estimate_overhead(0, ())
-            packets = group.post(b"", now=START_S + turn)
+            packets = group.send_packets(b"", now=START_S + turn)
             assert most is not None
             assert all(len(packet.wire) < most for packet in packets)
             for packet in packets:
@@ -238,8 +238,8 @@ def test_half_is_left_where_messages_are_made_anew_on_their_way() -> None:
         unchanged(group),
         pytest.raises(LocalError, match=r"payload of 51 bytes exceeds 50 \(half of max_packet="),
     ):
-        group.post(bytes(51))
-    assert group.post(bytes(50))
+        group.send_packets(bytes(51))
+    assert group.send_packets(bytes(50))
 
 
 class NoWalk(dict[Any, Any]):
@@ -260,11 +260,11 @@ def test_the_count_of_held_messages_walks_through_no_member(order: str) -> None:
     protocol: Any = carol._state.protocol
     part = getattr(protocol, "channel", protocol)
     ahead, part.ahead = part.ahead, NoWalk(part.ahead)
-    assert protocol.held_count() == 3
+    assert protocol.count_held() == 3
     part.ahead = ahead
     again = fresh(order, "carol")
     again.restore(carol.snapshot())
-    assert again._state.protocol.held_count() == 3, "derived anew from a state"
+    assert again._state.protocol.count_held() == 3, "derived anew from a state"
 
 
 def test_who_forgets_the_time_is_told_so_at_the_limit_too() -> None:
@@ -282,7 +282,7 @@ def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
     wires = [alice.send(b"%d" % k, now=START_S + k / 100) for k in range(4)]
     for wire in wires[1:]:
         carol.receive(wire, now=START_S + 1)
-    assert [(one.sender, one.seq) for one in carol.missing()] == [("alice", 1)]
+    assert [(one.sender, one.seq) for one in carol.list_missing()] == [("alice", 1)]
     delivered = carol.receive(wires[0], now=START_S + 1)
     for wire in wires:
         bob.receive(wire, now=START_S + 1)
@@ -300,12 +300,12 @@ def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.
     end = len(wire) - 6
     for _ in range(data.draw(st.integers(1, 3))):
         wire[data.draw(st.integers(9, end - 1))] = data.draw(st.integers(0, 255))
-    before, blocked = group.snapshot(), group.blocked_on()
+    before, blocked = group.snapshot(), group.list_held()
     try:
         group.receive(bytes(wire), now=START_S + 14.0)
     except RemoteError:
         assert group.snapshot() == before
-        assert group.blocked_on() == blocked
+        assert group.list_held() == blocked
         assert group.effects() == []
 
 
@@ -332,7 +332,7 @@ def test_a_message_that_just_fits_is_taken_when_it_is_sent_again(options: dict[s
         now = START_S + (step + 1) / 2
         for one, other in ((alice, bob), (bob, alice)):
             one.tick(now)
-            for packet in one.outgoing():
+            for packet in one.take_control_packets():
                 longest = max(longest, len(packet.wire))
                 got += [m.seq for m in other.receive(packet.wire, now=now) if other is bob]
     assert longest > exact
@@ -350,7 +350,7 @@ def test_a_message_that_just_fits_is_handed_over_by_a_sponsor_that_began_anew() 
     bob = Group("bob", ["alice", "bob"], **limit)
     bob.restore(stored, incarnation=9)
     dave = Group.accept("dave", bob.invite("dave"), **limit)
-    (copy,) = bob.held()
+    (copy,) = bob.list_held_packets()
     assert len(copy.wire) > exact
     assert dave.receive(copy.wire) == []
     assert [m.seq for m in dave.receive(first)] == [1, 2]

@@ -83,7 +83,7 @@ def test_a_chain_of_held_messages_is_looked_through() -> None:
     carol.leave("alice", 2)  # nothing here says otherwise
     with pytest.raises(SequenceError):
         carol.receive(from_bob)
-    assert [b.message.sender for b in carol.blocked_on()] == ["dave"]
+    assert [b.message.sender for b in carol.list_held()] == ["dave"]
 
 
 def test_heartbeats_that_wait_count_too() -> None:
@@ -91,7 +91,7 @@ def test_heartbeats_that_wait_count_too() -> None:
     bob.receive(alice.send(b"question", now=1), now=1)
     bob.tick(now=2)
     bob.tick(now=10)
-    for packet in bob.outgoing():
+    for packet in bob.take_control_packets():
         carol.receive(packet.wire, now=10)
     with pytest.raises(LocalError, match="held control message of 'bob' depends on message 1"):
         carol.leave("alice", 0)
@@ -125,9 +125,9 @@ def test_a_departure_can_be_forced_and_is_in_the_log(order: str) -> None:
     carol.leave("alice", 0, force=True)
     assert carol.members == ("bob", "carol")
     again = Group("carol", NAMES, order=order)
-    again.restore(begun, carol.log())
+    again.restore(begun, carol.take_log())
     assert again.members == ("bob", "carol")
-    assert [str(one) for one in again.blocked_on()] == [str(one) for one in carol.blocked_on()]
+    assert [str(one) for one in again.list_held()] == [str(one) for one in carol.list_held()]
 
 
 # -- lost messages ----------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_a_departure_can_be_forced_and_is_in_the_log(order: str) -> None:
 def test_what_waits_for_a_lost_message_is_delivered_and_names_it(order: str) -> None:
     _, bob, carol, question, answer = asked(order)
     carol.receive(answer)
-    (released,) = carol.release([("alice", 1)])
+    (released,) = carol.declare_lost([("alice", 1)])
     assert (released.payload, released.missing) == (b"answer", (("alice", 1),))
     assert [effect.kind for effect in carol.effects()] == ["delivered_incomplete"]
     assert (carol.stats().held, carol.stats().released) == (0, 1)
@@ -153,7 +153,7 @@ def test_a_gap_is_passed_over_as_missing_names_it(order: str) -> None:
     wires = [alice.send(b"%d" % n) for n in range(1, 8)]
     for at in (0, 4, 6):
         carol.receive(wires[at])
-    (gap, *others) = carol.missing()
+    (gap, *others) = carol.list_missing()
     gaps = [
         ("alice", n)
         for one in (gap, *others)
@@ -163,9 +163,9 @@ def test_a_gap_is_passed_over_as_missing_names_it(order: str) -> None:
     with pytest.raises(
         LocalError, match=r"message 4 of 'alice' can be skipped only after messages 2"
     ):
-        carol.release([("alice", 4)])
+        carol.declare_lost([("alice", 4)])
     assert carol.snapshot() == before
-    got = carol.release(gaps)
+    got = carol.declare_lost(gaps)
     assert [(m.payload, m.missing) for m in got] == [
         (b"5", (("alice", 4),)),
         (b"7", (("alice", 6),)),
@@ -185,7 +185,7 @@ def test_what_is_here_is_not_lost(order: str) -> None:
     wires = [alice.send(b"%d" % n) for n in range(1, 4)]
     carol.receive(wires[2])
     with pytest.raises(LocalError, match="message 3 of 'alice' is here and not lost"):
-        carol.release([("alice", 1), ("alice", 3)])
+        carol.declare_lost([("alice", 1), ("alice", 3)])
     assert [m.payload for m in carol.receive(wires[0])] in ([b"1"], [])
 
 
@@ -198,7 +198,7 @@ def test_a_mark_stays_until_the_other_causes_are_there(order: str) -> None:
     for wire in (one, two):
         dave.receive(wire)
     carol.receive(dave.send(b"needs both"))
-    assert carol.release([("alice", 1)]) == []
+    assert carol.declare_lost([("alice", 1)]) == []
     again = Group("carol", names, order=order)
     again.restore(carol.snapshot())
     for group in (carol, again):
@@ -216,8 +216,8 @@ def test_chosen_receivers_a_held_message_goes_first(order: str) -> None:
     bob.receive(alice.send(b"two"))
     carol.receive(bob.send(b"answer", to=["carol"]))
     with pytest.raises(LocalError, match="no held message waits for message 7 of 'alice'"):
-        carol.release([("alice", 7)])
-    (released,) = carol.release([("alice", 2)])
+        carol.declare_lost([("alice", 7)])
+    (released,) = carol.declare_lost([("alice", 2)])
     assert released.missing == (("alice", 2),)
 
 
@@ -229,8 +229,8 @@ def test_orders_by_clocks_give_a_gap_up(order: str, delivery: str) -> None:
     carol.receive(wires[2], now=4)
     carol.leave("bob", 0)
     with pytest.raises(LocalError, match="message 9 of 'alice' is not known to be missing"):
-        carol.release([("alice", 9)])
-    got = carol.release([("alice", 2)]) + carol.tick(now=20)
+        carol.declare_lost([("alice", 9)])
+    got = carol.declare_lost([("alice", 2)]) + carol.tick(now=20)
     assert [(m.payload, m.missing) for m in got] == [(b"3", (("alice", 2),))]
     assert carol.receive(wires[0], now=21) == []
 
@@ -240,9 +240,9 @@ def test_the_sequencer_gives_a_lost_message_no_place() -> None:
     bob.send(b"1")
     second = bob.send(b"2")
     assert alice.receive(second) == []
-    (released,) = alice.release([("bob", 1)])
+    (released,) = alice.declare_lost([("bob", 1)])
     assert (released.payload, released.missing) == (b"2", (("bob", 1),))
-    (place,) = alice.outgoing()
+    (place,) = alice.take_control_packets()
     carol.receive(second)
     assert [m.payload for m in carol.receive(place.wire)] == [b"2"]
     again = Group("alice", NAMES, order="total")
@@ -258,10 +258,10 @@ def test_a_member_leaves_out_the_place_of_a_lost_message() -> None:
         alice.receive(wire)
     assert carol.receive(following) == []
     with pytest.raises(LocalError, match="in its turn, which is not known here yet"):
-        carol.release([("bob", 1)])
-    for packet in alice.outgoing():
+        carol.declare_lost([("bob", 1)])
+    for packet in alice.take_control_packets():
         carol.receive(packet.wire)
-    (released,) = carol.release([("bob", 1)])
+    (released,) = carol.declare_lost([("bob", 1)])
     assert (released.payload, released.missing) == (b"2", (("bob", 1),))
 
 
@@ -270,10 +270,10 @@ def test_agreed_timestamps_go_on_behind_a_lost_message() -> None:
     alice.send(b"1")
     second = alice.send(b"2")
     assert carol.receive(second) == []
-    assert carol.release([("alice", 1)]) == []  # bob has not acknowledged it yet
+    assert carol.declare_lost([("alice", 1)]) == []  # bob has not acknowledged it yet
     bob.receive(second)
-    bob.release([("alice", 1)])
-    for packet in bob.outgoing():
+    bob.declare_lost([("alice", 1)])
+    for packet in bob.take_control_packets():
         for message in carol.receive(packet.wire):
             assert (message.payload, message.missing) == (b"2", (("alice", 1),))
     assert carol.frontier()["alice"] == ((1, 2),)
@@ -289,15 +289,15 @@ def test_agreed_timestamps_go_on_behind_a_lost_message() -> None:
 def test_where_nothing_waits_for_a_message_none_is_lost(order: str, options: Any) -> None:
     *_, carol = three(order, **options)
     with pytest.raises(LocalError, match="waits for a message"):
-        carol.release([("alice", 1)])
+        carol.declare_lost([("alice", 1)])
 
 
 def test_nothing_after_the_last_message_of_who_left_is_lost() -> None:
     *_, carol = three("causal")
     carol.leave("alice", 2)
     with pytest.raises(LocalError, match="'alice' cannot be lost: the member left after message 2"):
-        carol.release([("alice", n) for n in (1, 2, 3)])
-    assert carol.release([("alice", n) for n in (1, 2)]) == []
+        carol.declare_lost([("alice", n) for n in (1, 2, 3)])
+    assert carol.declare_lost([("alice", n) for n in (1, 2)]) == []
     assert carol.frontier()["alice"] == ((1, 2),)
 
 
@@ -306,7 +306,7 @@ def test_the_buffer_of_a_matrix_goes_on_behind_a_lost_message() -> None:
     wires = [alice.send(b"%d" % n) for n in range(1, 5)]
     carol.receive(wires[0])
     carol.receive(wires[2])
-    carol.release([("alice", 2)])
+    carol.declare_lost([("alice", 2)])
     again = Group("carol", NAMES, order="matrix")
     again.restore(carol.snapshot())
     dave = Group.accept("dave", again.invite("dave"))
@@ -343,17 +343,17 @@ def test_declared_losses_let_everything_go_and_keep_the_order(order: str, seed: 
     rng.shuffle(kept)
     got = [m for wire in kept for m in reader.receive(wire)]
     for _ in range(100):
-        gaps = reader.missing()
+        gaps = reader.list_missing()
         if not gaps:
             break
         for gap in gaps:
             low, high = gap.first or gap.seq or 0, gap.seq or 0
             try:
-                got += reader.release((gap.sender, n) for n in range(low, high + 1))
+                got += reader.declare_lost((gap.sender, n) for n in range(low, high + 1))
             except LocalError:
                 continue
             break
-    assert reader.blocked_on() == []
+    assert reader.list_held() == []
     texts = [m.payload for m in got]
     assert len(set(texts)) == len(texts)
     for at, text in enumerate(texts):

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from antecede import Group
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import ByteReader, block, varint
 from antecede.core.protocols.base import MessageId
 from antecede.core.protocols.serialization import codec
 from antecede.core.protocols.serialization.codec import KINDS, MAGIC, pack_state, unpack_state
@@ -42,7 +42,7 @@ def stored(body: bytes, version: int = codec.VERSION) -> bytes:
 
 
 def held(group: Group) -> list[tuple[str, int, bytes]]:
-    return [blocked.message[:3] for blocked in group.blocked_on()]
+    return [blocked.message[:3] for blocked in group.list_held()]
 
 
 # -- version 1 ------------------------------------------------------------------------------
@@ -247,14 +247,14 @@ def _use(group: Group, wires: list[bytes], order: str) -> None:
     for call in (
         lambda: group.tick(START_S + 30.0),
         lambda: group.tick(START_S + 90.0),
-        group.blocked_on,
+        group.list_held,
         group.snapshot,
-        group.outgoing,
+        group.take_control_packets,
         lambda: group.members,
     ):
         call()
     with contextlib.suppress(LocalError):
-        group.post(b"x", now=START_S + 91.0)
+        group.send_packets(b"x", now=START_S + 91.0)
         group.invite("eve")
 
 
@@ -278,7 +278,7 @@ def _invited(order: str) -> tuple[bytes, list[bytes]]:
 
 def unpack_all(data: bytes) -> tuple[Any, ...]:
     """Return the values of stored bytes, however many there are."""
-    reader = Reader(data, len(MAGIC) + 5)
+    reader = ByteReader(data, len(MAGIC) + 5)
     values = codec._read(reader, 0)
     assert isinstance(values, tuple)
     return values
@@ -290,7 +290,7 @@ def test_a_bad_record_of_the_log_is_named_and_changes_nothing() -> None:
     state = receiver.snapshot()
     for text in (b"one", b"two"):
         receiver.receive(sender.send(text))
-    good = receiver.log()
+    good = receiver.take_log()
     assert len(good) == 2
     again = Group("b", names)
     for log, number in (([b"junk"], 1), ([good[0], b"", good[1]], 2), ([*good, b"\0" * 9], 3)):

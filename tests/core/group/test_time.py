@@ -45,12 +45,12 @@ def test_a_group_that_was_told_no_time_beats_as_if_it_were_ticked(
     begin = start * S
     for _ in range(3):
         readings = range(begin, begin + count * step_ns, step_ns)
-        reached, released = at_once.pass_time(readings)
+        reached, released = at_once.tick_range(readings)
         assert reached == ticked(one_by_one, readings)
         assert released == []
-        assert at_once.outgoing() == one_by_one.outgoing()
+        assert at_once.take_control_packets() == one_by_one.take_control_packets()
         begin = reached + step_ns
-    log = at_once.log()
+    log = at_once.take_log()
     assert at_once.snapshot() == one_by_one.snapshot()
     again = untold(order)
     again.restore(stored, log, resume=True)
@@ -65,15 +65,15 @@ def test_a_gap_is_asked_for_as_if_it_were_ticked() -> None:
     for group in groups:
         group.receive(wire, now=1.0)
     readings = range(S, 5 * S, S // 10)
-    assert groups[0].pass_time(readings)[0] == ticked(groups[1], readings)
-    assert groups[0].outgoing() == groups[1].outgoing() != []
+    assert groups[0].tick_range(readings)[0] == ticked(groups[1], readings)
+    assert groups[0].take_control_packets() == groups[1].take_control_packets() != []
 
 
 @pytest.mark.parametrize("wrong", [None, 5, [1, 2], (1, 2), "12", b"12", object(), range])
 def test_readings_are_a_range(wrong: Any) -> None:
     group = untold("linear")
     with unchanged(group), pytest.raises(LocalError, match="expected a range of nanoseconds"):
-        group.pass_time(wrong)
+        group.tick_range(wrong)
 
 
 @pytest.mark.parametrize("order", ["linear", "matrix"])
@@ -89,7 +89,7 @@ def test_readings_that_no_clock_shows_are_refused(order: str, readings: range, w
     group = untold(order)
     before = group.snapshot()
     with pytest.raises(LocalError, match=what):
-        group.pass_time(readings)
+        group.tick_range(readings)
     with pytest.raises(LocalError, match="notes is 'yes'; True or False"):
-        group.pass_time(range(5), notes="yes")  # type: ignore[arg-type]
+        group.tick_range(range(5), notes="yes")  # type: ignore[arg-type]
     assert group.snapshot() == before

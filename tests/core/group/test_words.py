@@ -35,18 +35,18 @@ def test_a_note_that_waits_for_a_join_is_no_message_0() -> None:
     alice, bob = (Group(name, ["alice", "bob"], **options) for name in ("alice", "bob"))
     alice.tick(1.0)
     alice.invite("dave")
-    alice.outgoing()
+    alice.take_control_packets()
     alice.tick(9.0)
-    (packet,) = alice.outgoing()
+    (packet,) = alice.take_control_packets()
     bob.receive(packet.wire, now=9.0)
-    (blocked,) = bob.blocked_on()
+    (blocked,) = bob.list_held()
     assert str(blocked) == (
         "a control message of alice waits for 1 join(s) that were not reported here"
     )
     assert repr(blocked.message) == "<a control message of alice: b''>"
     assert bob.stats().ahead == 1
     bob.receive(alice.send(b"hi", now=9.5), now=9.5)
-    assert "alice's message 1 waits for 1 join(s)" in str(bob.blocked_on()[1])
+    assert "alice's message 1 waits for 1 join(s)" in str(bob.list_held()[1])
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -72,7 +72,7 @@ def test_an_own_message_that_waits_is_the_oldest(order: str) -> None:
     again.restore(bob.snapshot())
     assert again.stats()[4:8] == stats[4:8]
     alice.receive(wires[0])
-    for packet in alice.outgoing():
+    for packet in alice.take_control_packets():
         bob.receive(packet.wire)
     stats = bob.stats()
     assert (stats.held, stats.oldest, stats.held_since_ns) == (1, ("bob", 2), 8)
@@ -133,11 +133,11 @@ def test_the_sequencer_is_named_as_members_are() -> None:
     by_number = Group("carol", NAMES, order="total", sequencer=1)
     wire = by_name["alice"].send(b"hi")
     by_name["bob"].receive(wire)
-    (placing,) = by_name["bob"].outgoing()
+    (placing,) = by_name["bob"].take_control_packets()
     for carol in (by_name["carol"], by_number):
         carol.receive(wire)
         assert [m.payload for m in carol.receive(placing.wire)] == [b"hi"]
-    assert [m.payload for m in by_name["bob"].delivered()] == []
+    assert [m.payload for m in by_name["bob"].take_own_deliveries()] == []
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def packets(order: str) -> list[bytes]:
         group.receive(wire, now=START_S + 14.0)
     group.tick(START_S + 60.0)
     how: dict[str, Any] = {"topics": ("news",)} if order in TOPICS else {}
-    found = [*told.late, *(packet.wire for packet in group.outgoing())]
-    return found + [packet.wire for packet in group.post(b"x", now=START_S + 61.0, **how)]
+    found = [*told.late, *(packet.wire for packet in group.take_control_packets())]
+    return found + [packet.wire for packet in group.send_packets(b"x", now=START_S + 61.0, **how)]
 
 
 @pytest.mark.parametrize("order", [*ORDERS, *ROLES])
@@ -193,7 +193,7 @@ def test_an_error_in_causes_is_not_taken_for_no_causes() -> None:
             return message.no_such_field
 
     names = dict(enumerate(NAMES))
-    alice, bob = (Group.around(Broken(k, names), names, order="mine") for k in range(2))
+    alice, bob = (Group.from_protocol(Broken(k, names), names, order="mine") for k in range(2))
     wire = alice.send(b"x")
     with pytest.raises(AttributeError, match="no_such_field"):
         bob.inspect(wire)
@@ -262,7 +262,7 @@ def test_a_number_that_is_too_large_is_told_the_largest() -> None:
     with pytest.raises(LocalError, match=f"0 to {2**63 - 1} .see last"):
         group.leave("bob", 2**63)
     with pytest.raises(LocalError, match=f"an integer from 0 to {2**63 - 1}"):
-        group.begin_at({"bob": 2**63})
+        group.start_from({"bob": 2**63})
 
 
 @pytest.mark.parametrize("last", [True, None, -1])

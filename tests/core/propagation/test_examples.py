@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antecede.core.propagation import Past, Stamp
+from antecede.core.propagation import CausalContext, MessageContext
 from antecede.errors import DecodeError
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -20,11 +20,11 @@ def example(name: str) -> dict[str, Any]:
 
 def test_over_http_each_answer_follows_its_request() -> None:
     assert example("stamp_over_http.py")["main"]() == [
-        Stamp("shop:demo:1", ()),
-        Stamp("stock:demo:1", ("shop:demo:1",)),
-        Stamp("shop:demo:2", ("stock:demo:1",)),
-        Stamp("till:demo:1", ("shop:demo:2",)),
-        Stamp("shop:demo:3", ("till:demo:1",)),
+        MessageContext("shop:demo:1", ()),
+        MessageContext("stock:demo:1", ("shop:demo:1",)),
+        MessageContext("shop:demo:2", ("stock:demo:1",)),
+        MessageContext("till:demo:1", ("shop:demo:2",)),
+        MessageContext("shop:demo:3", ("till:demo:1",)),
     ]
 
 
@@ -41,11 +41,11 @@ def test_with_traces_causes_are_links() -> None:
 
 def test_trace_headers_keep_what_is_not_ours() -> None:
     found = example("stamp_with_traces.py")
-    stamp = Stamp("abc", ())
+    stamp = MessageContext("abc", ())
     given = "x=1;p=2, antecede-last=old ,y=2"
     assert found["to_baggage"](given, stamp) == "x=1;p=2,y=2,antecede-last=abc"
-    assert found["from_baggage"]("x=1, antecede-last = a%3A1;p=2") == Past(("a:1",))
-    assert found["from_baggage"]("x=1") == Past()
+    assert found["from_baggage"]("x=1, antecede-last = a%3A1;p=2") == CausalContext(("a:1",))
+    assert found["from_baggage"]("x=1") == CausalContext()
     with pytest.raises(DecodeError):
         found["from_baggage"]("antecede-last=a%2Cb")
     for wrong in ("", "00-" + "0" * 32 + "-" + "1" * 16 + "-01", "01-" + "1" * 32 + "-1-01"):

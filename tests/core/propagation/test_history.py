@@ -56,7 +56,7 @@ class Run:
         assert max(map(len, past)) <= stamp.max_causes
 
     def _send(self, control: Control, stamp: ContextPropagator, what: int) -> None:
-        headers = control.context.run(stamp.outgoing)
+        headers = control.context.run(stamp.make_headers)
         sent = read(headers)
         assert sent is not None
         assert sent.id not in self.before
@@ -70,7 +70,7 @@ class Run:
             return
         name, headers = self.sent[what % len(self.sent)]
         try:
-            control.context.run(stamp.received, headers)
+            control.context.run(stamp.receive, headers)
         except LimitError:
             self.refused += 1
         else:
@@ -88,19 +88,19 @@ class Run:
         name, headers = self.sent[what % len(self.sent)]
         try:
             own = not control.blocks and not control.inside
-            self._enter(control, stamp.handling(headers), own, control.truth[-1])
+            self._enter(control, stamp.handle(headers), own, control.truth[-1])
         except LimitError:
             self.refused += 1
         else:
             control.truth[-1] |= {name, *self.before[name]}
 
     def _begin(self, control: Control, stamp: ContextPropagator, what: int) -> None:
-        self._enter(control, stamp.beginning(), True, set())
+        self._enter(control, stamp.begin(), True, set())
 
     def _resume(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         other = self._other(control, what)
         past = other.context.run(lambda: stamp.past)
-        self._enter(control, stamp.resuming(past), True, other.truth[-1])
+        self._enter(control, stamp.resume(past), True, other.truth[-1])
 
     def _end(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         if control.blocks:

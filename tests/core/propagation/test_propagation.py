@@ -17,9 +17,9 @@ from antecede.core.propagation import (
     CAUSES,
     ID,
     MAX_ID,
+    CausalContext,
     ContextPropagator,
-    Past,
-    Stamp,
+    MessageContext,
     read,
     strip_context,
 )
@@ -36,14 +36,14 @@ def stamped(name: str, *causes: str) -> dict[str, str]:
 
 def test_pairs_give_bytes_and_a_mapping_gives_text() -> None:
     stamp = stamper()
-    assert stamp.outgoing() == [(ID, b"pay:one:1"), (CAUSES, b"")]
-    assert stamp.outgoing([("k", b"v")]) == [
+    assert stamp.make_headers() == [(ID, b"pay:one:1"), (CAUSES, b"")]
+    assert stamp.make_headers([("k", b"v")]) == [
         ("k", b"v"),
         (ID, b"pay:one:2"),
         (CAUSES, b"pay:one:1"),
     ]
-    with stamp.handling(stamped("b:x:1")):
-        assert stamp.outgoing({"Host": "here"}) == {
+    with stamp.handle(stamped("b:x:1")):
+        assert stamp.make_headers({"Host": "here"}) == {
             "Host": "here",
             ID: "pay:one:3",
             CAUSES: "pay:one:2,b:x:1",
@@ -51,7 +51,7 @@ def test_pairs_give_bytes_and_a_mapping_gives_text() -> None:
 
 
 def test_reads_what_transports_give() -> None:
-    wanted = Stamp("a:1:1", ("b:1:1", "c:1:2"))
+    wanted = MessageContext("a:1:1", ("b:1:1", "c:1:2"))
     http = HTTPMessage()
     http["Antecede-Id"], http["ANTECEDE-CAUSES"] = " a:1:1 ", "b:1:1,c:1:2"
     shapes: list[Any] = [
@@ -86,12 +86,12 @@ def test_reads_what_transports_give() -> None:
 def test_headers_that_are_no_stamp_are_refused_or_counted(headers: Any, said: str) -> None:
     strict, counting = stamper(), stamper(on_bad="count")
     with pytest.raises(DecodeError, match=said):
-        strict.received(headers)
-    with pytest.raises(DecodeError, match=said), strict.handling(headers):
+        strict.receive(headers)
+    with pytest.raises(DecodeError, match=said), strict.handle(headers):
         pass
     assert strict.stats()[:4] == (0, 0, 0, 2)
-    assert strict.past == Past()
-    assert counting.received(headers) is None
+    assert strict.past == CausalContext()
+    assert counting.receive(headers) is None
     assert counting.stats().bad == 1
     assert counting.stats().last_error == strict.stats().last_error
     assert counting.create_message().causes == ()
@@ -99,42 +99,42 @@ def test_headers_that_are_no_stamp_are_refused_or_counted(headers: Any, said: st
 
 def test_what_is_not_stamped_is_counted() -> None:
     stamp = stamper()
-    with stamp.handling([("k", b"v")]) as got:
+    with stamp.handle([("k", b"v")]) as got:
         assert got is None
-        stamp.received(stamped("a"))
+        stamp.receive(stamped("a"))
     assert stamp.stats() == (0, 1, 1, 0, None)
 
 
 def test_headers_of_another_message_are_not_given_out_again() -> None:
     stamp = stamper()
-    other = [("K", b"v"), *stamper("other").outgoing()]
+    other = [("K", b"v"), *stamper("other").make_headers()]
     with pytest.raises(LocalError, match="another message"):
-        stamp.outgoing(other)
+        stamp.make_headers(other)
     assert stamp.stats().sent == 0
     assert strip_context(other) == [("K", b"v")]
-    assert read(stamp.outgoing(strip_context(other))) == Stamp("pay:one:1", ())
+    assert read(stamp.make_headers(strip_context(other))) == MessageContext("pay:one:1", ())
 
 
 def test_blocks_at_the_top_do_not_follow_each_other() -> None:
     stamp = stamper()
-    with stamp.handling(stamped("a")):
+    with stamp.handle(stamped("a")):
         assert stamp.create_message().causes == ("a",)
         assert stamp.create_message().causes == ("pay:one:1",)
-    with stamp.handling(stamped("b")):
+    with stamp.handle(stamped("b")):
         assert stamp.create_message().causes == ("b",)
     assert stamp.create_message().causes == ()
-    with stamp.handling(stamped("c")):
+    with stamp.handle(stamped("c")):
         assert stamp.create_message().causes == ("pay:one:4", "c")
 
 
 def test_a_block_in_a_block_is_the_same_thread_of_control() -> None:
     stamp = stamper()
-    with stamp.handling(stamped("a")):
-        with stamp.handling(stamped("b")) as inner:
-            assert inner == Stamp("b", ())
+    with stamp.handle(stamped("a")):
+        with stamp.handle(stamped("b")) as inner:
+            assert inner == MessageContext("b", ())
             assert stamp.create_message().causes == ("a", "b")
         assert stamp.create_message().causes == ("pay:one:1",)
-        with stamp.beginning():
+        with stamp.begin():
             assert stamp.create_message().causes == ()
         assert stamp.create_message().causes == ("pay:one:2",)
     assert stamp.create_message().causes == ()
@@ -142,10 +142,10 @@ def test_a_block_in_a_block_is_the_same_thread_of_control() -> None:
 
 def test_a_block_ends_where_an_error_ends_it() -> None:
     stamp = stamper()
-    with pytest.raises(KeyError), stamp.handling(stamped("a")):
+    with pytest.raises(KeyError), stamp.handle(stamped("a")):
         raise KeyError
-    assert stamp.past == Past()
-    with stamp.handling(stamped("b")):
+    assert stamp.past == CausalContext()
+    with stamp.handle(stamped("b")):
         pass
     assert stamp.create_message().causes == ()
 
@@ -154,33 +154,33 @@ def test_causes_of_causes_are_left_out_in_either_order() -> None:
     for names in (("a", "b"), ("b", "a")):
         stamp = stamper()
         for name in names:
-            stamp.received(stamped(name, *("a" if name == "b" else "")))
+            stamp.receive(stamped(name, *("a" if name == "b" else "")))
         assert stamp.create_message().causes == ("b",)
-        stamp.received(stamped("b", "a"))  # once more
-        stamp.received(stamped("pay:one:1", "b"))  # our own comes back
+        stamp.receive(stamped("b", "a"))  # once more
+        stamp.receive(stamped("pay:one:1", "b"))  # our own comes back
         assert stamp.create_message().causes == ("pay:one:1",)
 
 
 def test_causes_that_lie_about_each_other_are_kept() -> None:
     stamp = stamper()
-    stamp.received(stamped("a", "b"))
-    stamp.join(Past(("b",), ("a",)))
+    stamp.receive(stamped("a", "b"))
+    stamp.join(CausalContext(("b",), ("a",)))
     assert set(stamp.create_message().causes) == {"a", "b"}
 
 
 def test_the_bound_refuses_and_forgets_nothing() -> None:
     stamp = stamper(max_causes=3)
     for k in range(3):
-        stamp.received(stamped(f"m{k}"))
+        stamp.receive(stamped(f"m{k}"))
     with pytest.raises(LimitError, match="max_causes=3"):
-        stamp.received(stamped("m3"))
+        stamp.receive(stamped("m3"))
     with pytest.raises(LimitError):
-        stamp.join(Past(("m4",)))
-    stamp.received(stamped("m5", "m0", "m1"))  # takes the place of two
+        stamp.join(CausalContext(("m4",)))
+    stamp.receive(stamped("m5", "m0", "m1"))  # takes the place of two
     assert stamp.create_message().causes == ("m2", "m5")
     assert stamp.stats().received == 4
     for k in range(50):
-        stamp.received(stamped(f"n{k}", *(f"x{k}-{j}" for j in range(9))))
+        stamp.receive(stamped(f"n{k}", *(f"x{k}-{j}" for j in range(9))))
         assert len(stamp.past.frontier) <= 3
         assert len(stamp.past.before) <= 3
         stamp.create_message()
@@ -188,14 +188,14 @@ def test_the_bound_refuses_and_forgets_nothing() -> None:
 
 def test_threads_have_pasts_of_their_own_and_no_id_twice() -> None:
     stamp = stamper()
-    stamp.received(stamped("main"))
+    stamp.receive(stamped("main"))
     ready = threading.Barrier(8)
     ids: list[str] = []
 
     def work(k: int) -> None:
         ready.wait()
         for n in range(200):
-            with stamp.handling(stamped(f"t{k}-{n}")):
+            with stamp.handle(stamped(f"t{k}-{n}")):
                 sent = stamp.create_message()
                 assert sent.causes == (f"t{k}-{n}",)
                 ids.append(sent.id)
@@ -209,12 +209,12 @@ def test_threads_have_pasts_of_their_own_and_no_id_twice() -> None:
 def test_a_past_goes_into_a_thread_and_comes_back() -> None:
     stamp = stamper()
 
-    def work(past: Past) -> Past:
-        with stamp.resuming(past):
+    def work(past: CausalContext) -> CausalContext:
+        with stamp.resume(past):
             assert stamp.create_message().causes == ("a",)
             return stamp.past
 
-    with stamp.handling(stamped("a")), ThreadPoolExecutor(1) as pool:
+    with stamp.handle(stamped("a")), ThreadPoolExecutor(1) as pool:
         done = pool.submit(work, stamp.past).result()
         assert stamp.create_message().causes == ("a",)
         stamp.join(done)
@@ -225,7 +225,7 @@ def test_tasks_fork_and_do_not_disturb_each_other() -> None:
     stamp = stamper()
 
     async def handle(name: str) -> tuple[str, ...]:
-        with stamp.handling(stamped(name)):
+        with stamp.handle(stamped(name)):
             await asyncio.sleep(0)
             child = asyncio.create_task(later(name))
             own = stamp.create_message()
@@ -273,7 +273,7 @@ def test_a_forked_process_gives_no_id_twice() -> None:
 
 def test_names_that_cannot_stand_in_an_id() -> None:
     assert stamper("Zahlung, neu: 1").create_message().id == "Zahlung%2C%20neu%3A%201:one:1"
-    assert read(stamper("ä" * 18).outgoing()) is not None
+    assert read(stamper("ä" * 18).make_headers()) is not None
     bad: list[dict[str, Any]] = [
         {"service": ""},
         {"service": "ä" * 40},
@@ -286,24 +286,24 @@ def test_names_that_cannot_stand_in_an_id() -> None:
         with pytest.raises(InputError):
             ContextPropagator(**options)
     assert ContextPropagator("s").create_message() != ContextPropagator("s").create_message()
-    with pytest.raises(LocalError, match="expected a context"), stamper().resuming(("a",)):  # type: ignore[arg-type]
+    with pytest.raises(LocalError, match="expected a context"), stamper().resume(("a",)):  # type: ignore[arg-type]
         pass
     with pytest.raises(LocalError):
-        stamper().join(Past(("a,b",)))
+        stamper().join(CausalContext(("a,b",)))
 
 
 def test_the_largest_stamp_is_read_again() -> None:
     longest = ContextPropagator("s" * (MAX_ID - 90), incarnation="i" * 64)
     for _ in range(3):
-        assert read(longest.outgoing()) is not None
+        assert read(longest.make_headers()) is not None
 
 
 def test_a_message_that_has_an_id_already_keeps_it() -> None:
     stamp = stamper()
-    with stamp.beginning():
-        stamp.received(stamped("b:x:1"))
-        assert stamp.outgoing({}, id="ann~00000000:7") == stamped("ann~00000000:7", "b:x:1")
-        assert stamp.create_message() == Stamp("pay:one:1", ("ann~00000000:7",)), (
+    with stamp.begin():
+        stamp.receive(stamped("b:x:1"))
+        assert stamp.make_headers({}, id="ann~00000000:7") == stamped("ann~00000000:7", "b:x:1")
+        assert stamp.create_message() == MessageContext("pay:one:1", ("ann~00000000:7",)), (
             "numbers have no gaps"
         )
         for wrong in ("pay:one:1", "ann~00000000:7", "a,b", "", "x" * (MAX_ID + 1), 5):
@@ -316,8 +316,8 @@ def test_a_past_beyond_the_bound_is_not_resumed() -> None:
     stamp = stamper(max_causes=2)
     with (
         pytest.raises(LimitError, match="context of 3 messages exceeds max_causes=2"),
-        stamp.resuming(Past(("a:1", "b:1", "c:1"))),
+        stamp.resume(CausalContext(("a:1", "b:1", "c:1"))),
     ):
         pass
-    with stamp.resuming(Past(("a:1", "b:1"))):
+    with stamp.resume(CausalContext(("a:1", "b:1"))):
         assert stamp.create_message().causes == ("a:1", "b:1")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from antecede.core.propagation import ContextPropagator, Stamp
+from antecede.core.propagation import ContextPropagator, MessageContext
 from antecede.errors import DecodeError
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -64,9 +64,9 @@ def test_over_nats_a_reply_follows_its_request_and_a_stream_keeps_the_causes(
             return await main(nats_server)
 
     assert asyncio.run(bounded()) == [
-        Stamp("shop:demo:1", ()),
-        Stamp("stock:demo:1", ("shop:demo:1",)),
-        Stamp("shop:demo:2", ("stock:demo:1",)),
+        MessageContext("shop:demo:1", ()),
+        MessageContext("stock:demo:1", ("shop:demo:1",)),
+        MessageContext("shop:demo:2", ("stock:demo:1",)),
     ]
 
 
@@ -83,10 +83,10 @@ def test_in_a_message_of_rabbitmq_the_stamp_is_in_the_table_of_headers() -> None
         "text/plain",
         1,
     )
-    with receiver.handling(read.headers) as stamp:
-        assert stamp == Stamp("a:i:1", ())
+    with receiver.handle(read.headers) as stamp:
+        assert stamp == MessageContext("a:i:1", ())
         answer = properties_of(receiver)
     assert answer.headers == {"antecede-id": "b:i:1", "antecede-causes": "a:i:1"}
     with pytest.raises(DecodeError, match="expected text or bytes"):
-        receiver.received({**answer.headers, "antecede-id": 5})
-    assert receiver.received(BasicProperties().headers) is None
+        receiver.receive({**answer.headers, "antecede-id": 5})
+    assert receiver.receive(BasicProperties().headers) is None

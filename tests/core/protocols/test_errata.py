@@ -20,7 +20,7 @@ from antecede.core.protocols.topics.protocols import Tv, TvVt
 from antecede.core.protocols.topics.relations import PUBLISHED, topics_precede
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.lab.check.harness.network import DELIVERED, SENT
-from antecede.lab.check.scenario.actions import Blocked, State
+from antecede.lab.check.scenario.actions import ShowHeld, ShowState
 from antecede.lab.check.scenario.execution import ScriptRun
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
@@ -118,7 +118,7 @@ def test_every_row_says_what_its_counterexample_shows(key: tuple[str, str]) -> N
     assert run.violations() or find_undelivered(run)
     commands = [one.action for one in run.script.commands]
     assert int(members) == len(setting.everybody())
-    assert int(actions) == sum(not isinstance(one, State | Blocked) for one in commands)
+    assert int(actions) == sum(not isinstance(one, ShowState | ShowHeld) for one in commands)
 
 
 def test_errata_that_other_pages_cite_exist() -> None:

@@ -65,11 +65,11 @@ def test_names_in_options_become_numbers() -> None:
         "bounds": Bounds(clocks={"b": 1}),
         "subscriptions": Subscriptions({"a": ["x"]}),
     }
-    told = build.numbered({**options, "keep": 3}, {"a": 0, "b": 1})
+    told = build.replace_names({**options, "keep": 3}, {"a": 0, "b": 1})
     assert told == {
         "bounds": Bounds(clocks={1: 1}),
         "subscriptions": Subscriptions({0: ["x"]}),
         "keep": 3,
     }
     with pytest.raises(LocalError, match="not in the group"):
-        build.numbered(options, {"b": 1})
+        build.replace_names(options, {"b": 1})

@@ -145,7 +145,7 @@ def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str)
     assert list(member.receive(messages[1], now=0)) == [Deliver(messages[1])]
     assert isinstance(member.receive(messages[1], now=0)[0], Discard)
     newcomer = MAKES[name](3, [3])
-    newcomer.adopt(member.frontier())
+    newcomer.install_join_state(member.join_state())
     assert newcomer.members == (0, 2, 3)
     assert isinstance(newcomer.receive(messages[0], now=0)[0], Discard)
     with pytest.raises(SequenceError):
@@ -159,7 +159,7 @@ def test_a_leave_discards_what_can_not_be_right(name: str) -> None:
     for message in messages[1:]:
         member.receive(message, now=0)
     assert member.leave(1, 2) == tuple(Discard(m, AFTER_LEAVE) for m in messages[2:])
-    assert [line.message for line in member.blocked_on()] == [messages[1]]
+    assert [line.message for line in member.list_held()] == [messages[1]]
     assert list(member.receive(messages[0], now=0)) == [Deliver(m) for m in messages[:2]]
 
 
@@ -170,7 +170,7 @@ def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
     for message in messages[:0:-1]:
         member.receive(message, now=0)
     assert list(member.receive(messages[0], now=0)) == [Deliver(message) for message in messages]
-    assert member.blocked_on() == ()
+    assert member.list_held() == ()
 
 
 # -- bytes -----------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_blocked_on_names_the_cause(name: str) -> None:
     group[2].receive(a, now=0)
     b = send_one(group[2])
     assert group[0].receive(b, now=0) == (Hold(b, (MessageId(1, 1),)),)
-    assert [(line.message, line.missing) for line in group[0].blocked_on()] == [(b, ((1, 1),))]
+    assert [(line.message, line.missing) for line in group[0].list_held()] == [(b, ((1, 1),))]
     assert group[0].causes(b) == ((1, 1),)
     assert group[0].mentions(b) == (1, 2)
 
@@ -302,11 +302,11 @@ def test_renumbering_moves_sender_and_causes(name: str) -> None:
 @untimed
 def test_a_frontier_may_name_the_newcomer(name: str) -> None:
     sponsor = MAKES[name](0, range(2))
-    before = sponsor.frontier()
+    before = sponsor.join_state()
     sponsor.join(2)
     newcomers = [MAKES[name](2, [2]), MAKES[name](2, [2])]
-    for newcomer, frontier in zip(newcomers, (before, sponsor.frontier()), strict=True):
-        newcomer.adopt(frontier)
+    for newcomer, frontier in zip(newcomers, (before, sponsor.join_state()), strict=True):
+        newcomer.install_join_state(frontier)
         own = send_one(newcomer)
         assert newcomer.receive(own, now=0) == (Discard(own, OWN),)
     assert newcomers[0].snapshot() == newcomers[1].snapshot()

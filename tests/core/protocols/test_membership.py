@@ -58,7 +58,7 @@ def test_only_another_member_can_leave_and_only_once(name: str) -> None:
             me.leave(stranger, 5)
     assert me.snapshot() == before
     assert me.members == (0, 1)
-    assert dict(me.departed()) == {2: 0}
+    assert dict(me.list_departed()) == {2: 0}
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -78,7 +78,7 @@ def test_more_than_the_last_message_cannot_have_come(name: str) -> None:
 @pytest.mark.parametrize("name", JOINS)
 def test_a_frontier_is_adopted_by_newcomers_alone(name: str, before: str) -> None:
     me, other, _ = members(name, range(3))
-    frontier = me.frontier()
+    frontier = me.join_state()
     if before == "sent":
         say(other)
     else:
@@ -87,7 +87,7 @@ def test_a_frontier_is_adopted_by_newcomers_alone(name: str, before: str) -> Non
         unchanged(other),
         pytest.raises(LocalError, match="before anything is sent or received"),
     ):
-        other.adopt(frontier)
+        other.install_join_state(frontier)
 
 
 @pytest.mark.parametrize(

@@ -183,9 +183,9 @@ def test_bounds_say_the_least_delay_over_any_path() -> None:
     assert bounds.least_path_ns("C", "A", ("A", "B", "C")) == 5 * NS
     assert bounds.least_path_ns("A", "A", ("A", "B", "C")) == 0
     assert not bounds.homogeneous
-    assert bounds.numbered({"A": 0, "B": 1, "C": 2}).most_delay_ns(1, 2) == 4 * NS
+    assert bounds.replace_names({"A": 0, "B": 1, "C": 2}).most_delay_ns(1, 2) == 4 * NS
     with pytest.raises(LocalError, match="bounds: unknown member"):
-        bounds.numbered({"A": 0})
+        bounds.replace_names({"A": 0})
 
 
 def test_a_delivery_astray_is_told(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
-    Blocked,
     Join,
     Leave,
     Lose,
     Send,
+    ShowHeld,
     Tick,
 )
 from antecede.lab.check.scenario.parse import parse_script
@@ -36,7 +36,7 @@ from antecede.lab.check.scenario.run import run_script
         (Lose("A", "a1"), "a1 is not in flight to A"),
         (Join("C", "A"), "C is or was in the group"),
         (Leave("C"), "C has left the group"),
-        (Blocked("A"), "'blocked A' only prints"),
+        (ShowHeld("A"), "'blocked A' only prints"),
     ],
 )
 def test_what_cannot_be_is_said_by_a_session_and_passed_over_by_a_judged_run(

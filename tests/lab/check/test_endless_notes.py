@@ -39,10 +39,10 @@ class Chatty(Protocol):
     def receive(self, message: Said, *, now: int | None = None) -> Sequence[Effect]:
         self.heard += 1
         note = Transmit((message.sender,), Said(self.me, 0, self.note_payload))
-        deliver = [] if self.is_note(message) else [Deliver(message)]
+        deliver = [] if self.is_control(message) else [Deliver(message)]
         return [*deliver, *[note] * self.answers]
 
-    def is_note(self, message: Said) -> bool:
+    def is_control(self, message: Said) -> bool:
         return message.seq == 0
 
 

@@ -191,7 +191,7 @@ BLOCKED = """
             return [Deliver(message)]
         return [Discard(message, DUPLICATE)]
 
-    def blocked_on(self):
+    def list_held(self):
         """
 
 
@@ -199,7 +199,7 @@ BLOCKED = """
 @pytest.mark.parametrize(
     ("line", "what", "words"),
     [
-        ("while True: pass", TIMED_OUT, "in blocked_on"),
+        ("while True: pass", TIMED_OUT, "in list_held"),
         ("raise SystemExit(0)", RAISED, "SystemExit: 0"),
         ("return None", RAISED, "NoneType"),
     ],

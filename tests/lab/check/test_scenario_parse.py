@@ -13,12 +13,12 @@ from antecede.errors import ScriptError
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
-    Blocked,
     Join,
     Leave,
     Lose,
     Send,
-    State,
+    ShowHeld,
+    ShowState,
     Tick,
 )
 from antecede.lab.check.scenario.parse import (
@@ -50,9 +50,9 @@ def test_every_command_is_read() -> None:
         Join("D", "A"),
         Leave("C"),
         Tick(1.5),
-        State("A"),
-        State("A", ("x", "y")),
-        Blocked("B"),
+        ShowState("A"),
+        ShowState("A", ("x", "y")),
+        ShowHeld("B"),
     ]
     assert scenario.commands[0].expected == ("out 1", "out 2")
     assert [command.line for command in scenario.commands][:3] == [8, 11, 12]
@@ -127,8 +127,8 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
     st.builds(Join, NAMES, NAMES),
     st.builds(Leave, NAMES),
     st.builds(Tick, st.integers(1, 1000).map(lambda n: n / 4)),
-    st.builds(State, NAMES, SEVERAL),
-    st.builds(Blocked, NAMES),
+    st.builds(ShowState, NAMES, SEVERAL),
+    st.builds(ShowHeld, NAMES),
 )
 
 

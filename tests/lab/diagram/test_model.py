@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antecede.core import diagram_model
-from antecede.core.diagram_model import Arrow, Held
+from antecede.core.diagram_model import Arrow, HeldSpan
 from antecede.errors import InputError
 from antecede.lab.diagram.trace_window import from_events
 from tests.lab.diagram.pictures import BROKEN, HELD, HIERARCHY, MOVES, MS, T0, diagram, row, trace
@@ -13,7 +13,7 @@ from tests.lab.diagram.pictures import BROKEN, HELD, HIERARCHY, MOVES, MS, T0, d
 
 def test_a_hold_lasts_from_the_arrival_to_the_delivery() -> None:
     drawn = diagram(HELD)
-    assert drawn.holds == (Held(0, "b", 4.0, 7.0, ("a",)),)
+    assert drawn.holds == (HeldSpan(0, "b", 4.0, 7.0, ("a",)),)
     assert [(mark.kind, mark.label, mark.at) for mark in drawn.marks if mark.lane == 0] == [
         (diagram_model.HOLD, "b", 4.0),
         (diagram_model.DELIVER, "a", 6.0),
@@ -84,7 +84,7 @@ def test_a_trace_is_drawn_with_its_times() -> None:
     drawn = from_events(trace())
     assert drawn.unit == "ms"
     assert drawn.end == 140.0
-    assert drawn.holds == (Held(2, "y", 30.0, 60.0, ("x",)),)
+    assert drawn.holds == (HeldSpan(2, "y", 30.0, 60.0, ("x",)),)
     assert Arrow("y", 1, 20.0, 2, 30.0) in drawn.arrows
     assert Arrow("z", 2, 100.0, 0, 140.0, faint=True) in drawn.arrows
 
@@ -100,7 +100,7 @@ def test_a_hold_names_only_the_parents_that_were_still_missing() -> None:
 def test_a_stretch_of_a_trace_shows_what_reaches_into_it() -> None:
     drawn = from_events(trace(), first=T0 + 40 * MS, last=T0 + 120 * MS, members=("C", "A"))
     assert [lane.name for lane in drawn.lanes] == ["C", "A"]
-    assert drawn.holds == (Held(0, "y", 0.0, 20.0, ("x",)),)
+    assert drawn.holds == (HeldSpan(0, "y", 0.0, 20.0, ("x",)),)
     (arrow,) = drawn.arrows
     assert (arrow.label, arrow.sent, arrow.arrived) == ("x", -40.0, 20.0)
     assert {(mark.label, mark.kind) for mark in drawn.marks} == {

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.cli import main
-from antecede.core.diagram_model import State
+from antecede.core.diagram_model import StateLabel
 from antecede.core.protocols.base import Relation
 from antecede.errors import LocalError
 from antecede.lab.check.scenario.parse import load_script, parse_script
 from antecede.lab.check.scenario.run import run_script, under
-from antecede.lab.diagram.scenario_diagram import from_run, stacked
+from antecede.lab.diagram.scenario_diagram import from_run, stack_diagrams
 from antecede.lab.diagram.svg import draw_stacked, draw_svg
 from antecede.lab.diagram.svg_layout import CHARACTER, CLEARANCE, LINE, find_route, place_states
 from antecede.lab.diagram.themes import SCHEMES, THEMES
@@ -124,7 +124,7 @@ def test_copies_on_their_way_are_drawn_and_named() -> None:
     )
 )
 def test_no_state_covers_another(rows: list[tuple[int, list[str]]]) -> None:
-    states = [State(0, float(at), tuple(lines)) for at, lines in rows]
+    states = [StateLabel(0, float(at), tuple(lines)) for at, lines in rows]
     placed, depth = place_states(states, lambda at: 60.0 * at, 30.0, 700.0)
     assert sorted(one.state for one in placed) == sorted(states)
     boxes = [
@@ -146,7 +146,7 @@ def test_no_state_covers_another(rows: list[tuple[int, list[str]]]) -> None:
 def test_states_are_written_where_they_change() -> None:
     run = run_script(parse_script(HELD), states=True)
     states = from_run(run).states
-    assert State(2, 1.0, ("C (0, 0, 1)",)) in states  # P3 has sent
+    assert StateLabel(2, 1.0, ("C (0, 0, 1)",)) in states  # P3 has sent
     assert {state.lane for state in states} == {0, 1, 2}
     svg = draw_svg(from_run(run))
     assert all(line in svg for state in states for line in state.lines)
@@ -159,7 +159,7 @@ def test_one_action_stands_at_one_time_under_every_protocol() -> None:
         run_script(under(script, name), relation=Relation.BY_DELIVERY)
         for name in ("none", "bss", "idr")
     ]
-    drawn = stacked(runs, ["none", "bss", "idr"])
+    drawn = stack_diagrams(runs, ["none", "bss", "idr"])
     assert len({one.ticks for one in drawn}) == 1
     assert len({one.end for one in drawn}) == 1
     assert [len(run.violations()) for run in runs] == [1, 0, 0]

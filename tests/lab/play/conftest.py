@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from antecede.core.pages.local_server import Guarded
+from antecede.core.pages.local_server import LocalServer
 from antecede.lab.play.server import Bench, Opened
 from tests.tables.view.conftest import Opened as Pages
 from tests.tables.view.conftest import browser, opened
@@ -56,7 +56,7 @@ class Benches:
         `hash`: content of the address, if not `relation`.
         """
         site = Bench(Opened(text, path, protocols))
-        serving = Guarded(site)
+        serving = LocalServer(site)
         thread = threading.Thread(target=serving.serve)
         thread.start()
         self._ends += [serving.close, thread.join, site.close]

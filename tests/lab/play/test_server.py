@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from antecede.core.pages.local_server import MOST_BYTES, Guarded
+from antecede.core.pages.local_server import MOST_BYTES, LocalServer
 from antecede.errors import InputError, ScriptError
 from antecede.lab.play import exercise as exercises
 from antecede.lab.play.sandbox_process import HANDLERS
@@ -29,7 +29,7 @@ class Asked:
 
     def __init__(self, opened: Opened) -> None:
         self.site = Bench(opened)
-        self.served = Guarded(self.site)
+        self.served = LocalServer(self.site)
         self.word = urlsplit(self.served.url).path
         self.thread = threading.Thread(target=self.served.serve)
         self.thread.start()

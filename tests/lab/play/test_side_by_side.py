@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.errors import InputError, ScriptError
-from antecede.lab.check.scenario.actions import Blocked, State
+from antecede.lab.check.scenario.actions import ShowHeld, ShowState
 from antecede.lab.check.scenario.execution import JUDGES, channel_line, describe_wait
 from antecede.lab.check.scenario.narrative import Words
 from antecede.lab.check.scenario.parse import Command, parse_script
 from antecede.lab.check.scenario.run import run_script, under
-from antecede.lab.diagram.scenario_diagram import stacked
+from antecede.lab.diagram.scenario_diagram import stack_diagrams
 from antecede.lab.play.exercise import list_exercises
 from antecede.lab.play.side_by_side import LIMITS, MAX_COPIES, MAX_STATES, compare_protocols
 from tests.lab.play.scenes import FLAT, JOINING, Making, scenes
@@ -36,7 +36,7 @@ class Hangs(Unordered):
             pass
 
 class Mute(Unordered):
-    def blocked_on(self):
+    def list_held(self):
         raise RuntimeError("nobody asks me that")
 """
 
@@ -65,7 +65,7 @@ def same_as_checker(text: str, names: list[str]) -> None:
     scripts = [under(script, name) for name in names]
     told = compare_runs(text, *names)
     whole = [run_script(one) for one, run in zip(scripts, told, strict=True) if not run["error"]]
-    diagrams = iter(stacked(whole, [""] * len(whole)))
+    diagrams = iter(stack_diagrams(whole, [""] * len(whole)))
     if all(not run["error"] for run in told):
         for run in told:
             drawn = next(diagrams)
@@ -95,7 +95,7 @@ def same_as_checker(text: str, names: list[str]) -> None:
             held = [one["text"] for all_ in end["held"].values() for one in all_]
             assert sorted(held) == sorted(map(describe_wait, found.held))
             for name, states in end["states"].items():
-                asks = Command(0, State(name))
+                asks = Command(0, ShowState(name))
                 asked = run_script(alone._replace(commands=(*alone.commands, asks)))
                 assert [f"{k} = {v}" for k, v in states.items()] == list(asked.results[-1].output)
 
@@ -287,7 +287,7 @@ def test_every_scenario_plays(path: Path) -> None:
     made = compare_protocols(text, path=str(path))
     (run,) = made["runs"]
     script = parse_script(text, str(path))
-    moving = [c for c in script.commands if not isinstance(c.action, State | Blocked)]
+    moving = [c for c in script.commands if not isinstance(c.action, ShowState | ShowHeld)]
     assert run["error"] is None
     assert len(run["steps"]) == len(made["columns"]) == len(moving)
     assert made["protocol"].split()[0] == script.setup.protocol

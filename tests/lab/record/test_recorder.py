@@ -12,18 +12,18 @@ from antecede.cli import main
 from antecede.core.oracle.history import History
 from antecede.errors import LocalError
 from antecede.lab.record import recorder, workload
-from antecede.lab.record.recorder import Recording, make_member_names, record
+from antecede.lab.record.recorder import RecordedTrace, make_member_names, record
 from antecede.lab.record.regions import REGIONS, compute_base_delay_ms, draw_delay_s
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 
 @pytest.fixture(scope="module")
-def recording() -> Recording:
+def recording() -> RecordedTrace:
     return record(4, 1.5, seed=3)
 
 
 @pytest.mark.slow
-def test_every_copy_arrives_and_is_delivered_once(recording: Recording) -> None:
+def test_every_copy_arrives_and_is_delivered_once(recording: RecordedTrace) -> None:
     assert recording.sent > 0
     assert recording.received == recording.delivered == recording.expected
     delivered = [(e.member, e.id) for e in recording.events if e.kind == DELIVER]
@@ -31,7 +31,7 @@ def test_every_copy_arrives_and_is_delivered_once(recording: Recording) -> None:
 
 
 @pytest.mark.slow
-def test_no_member_delivered_an_effect_before_its_cause(recording: Recording) -> None:
+def test_no_member_delivered_an_effect_before_its_cause(recording: RecordedTrace) -> None:
     history = History(recording.events)
     assert history.early("delivery") == []
     assert history.faults("delivery") == []
@@ -45,7 +45,7 @@ def test_without_order_effects_come_before_causes() -> None:
     )
 
 
-def test_receipts_name_the_causes_that_the_sender_had_delivered(recording: Recording) -> None:
+def test_receipts_name_the_causes_that_the_sender_had_delivered(recording: RecordedTrace) -> None:
     known: dict[str, set[str]] = {}
     for event in recording.events:
         at = known.setdefault(event.member or "", set())
@@ -55,7 +55,7 @@ def test_receipts_name_the_causes_that_the_sender_had_delivered(recording: Recor
             at.add(event.id)
 
 
-def test_causes_of_a_receipt_are_those_of_the_sending(recording: Recording) -> None:
+def test_causes_of_a_receipt_are_those_of_the_sending(recording: RecordedTrace) -> None:
     sent = {e.id: e.parents for e in recording.events if e.kind == SEND}
     receipts = [e for e in recording.events if e.kind == RECEIVE]
     assert receipts

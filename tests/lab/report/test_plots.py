@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from antecede.errors import LocalError
-from antecede.lab.report.drawing import inlined, number
+from antecede.lab.report.drawing import inline_svg, number
 from antecede.lab.report.model import Plot, Series
 from antecede.lab.report.plots import (
     MARKERS,
@@ -256,7 +256,7 @@ def test_who_does_not_see_the_plot_is_told_what_it_shows() -> None:
 
 
 def test_inlined_every_id_and_reference_is_its_own() -> None:
-    part = inlined(draw_plot(encoded()[0]).svg, "p")
+    part = inline_svg(draw_plot(encoded()[0]).svg, "p")
     root = ET.fromstring(part)
     ids = {node.get("id") for node in root.iter()} - {None}
     assert all(str(name).startswith("p-") for name in ids)

@@ -21,7 +21,7 @@ from antecede.lab.reproductions.framework.execute import SCHEMA, run_locally
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runner import conduct
-from antecede.lab.reproductions.framework.study import Study, checked
+from antecede.lab.reproductions.framework.study import Study, check_runs
 from antecede.lab.reproductions.sweeps.sweep import read_sweep, sweep_study
 from tests.lab.reproductions.conftest import Carried
 
@@ -195,7 +195,7 @@ def test_every_verdict_turns(case: Case) -> None:
 
 def test_nothing_is_claimed_where_runs_are_missing(case: Case) -> None:
     study = case.study
-    none = study.findings(Results(SCHEMA.empty_table(), checked(study.runs(True))), True)
+    none = study.findings(Results(SCHEMA.empty_table(), check_runs(study.runs(True))), True)
     assert not none.reads
     for section in none.sections:
         assert not section.finding, section.title

@@ -12,7 +12,7 @@ from antecede.lab.reproductions.clocks.study import (
     RULES,
     STUDY,
 )
-from antecede.lab.reproductions.framework.study import checked
+from antecede.lab.reproductions.framework.study import check_runs
 from antecede.lab.simulate.topology import Mesh
 from tests.lab.reproductions.conftest import Carried, mean
 
@@ -22,7 +22,7 @@ def test_delays_go_from_far_below_to_far_above_twice_the_accuracy(quick: bool) -
     """Tsuneizumi et al., section 5: fast networks (delta <= 2 lambda), slow ones, and 2 to 4 lambda
     between.
     """
-    runs = [run for run in checked(STUDY.runs(quick)) if run.kind == "pairs"]
+    runs = [run for run in check_runs(STUDY.runs(quick)) if run.kind == "pairs"]
     ratios = {run.parameters["ratio"] for run in runs}
     assert min(ratios) <= 0.5
     assert max(ratios) >= 20

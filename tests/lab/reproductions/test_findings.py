@@ -15,7 +15,7 @@ from antecede.lab.reproductions.framework.deviation import describe_deviations
 from antecede.lab.reproductions.framework.execute import SCHEMA
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.results import Results
-from antecede.lab.reproductions.framework.study import checked
+from antecede.lab.reproductions.framework.study import check_runs
 from antecede.lab.reproductions.framework.summary import (
     findings_to_values,
     read_summary,
@@ -71,7 +71,7 @@ def test_the_summary_of_each_study(name: str, carried_out: Carried, tmp_path: Pa
 @pytest.mark.parametrize("name", STUDIES)
 def test_nothing_is_found_without_runs(name: str) -> None:
     study = load(name)
-    found = study.findings(Results(SCHEMA.empty_table(), checked(study.runs(False))), False)
+    found = study.findings(Results(SCHEMA.empty_table(), check_runs(study.runs(False))), False)
     assert not any(section.rows or section.table for section in found.sections)
     assert "no run has" in found.finding.lower() or "Too few runs" in found.finding
     findings_to_values(found)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from antecede.lab.reproductions.framework.page_builder import read_page
-from antecede.lab.reproductions.framework.study import checked
+from antecede.lab.reproductions.framework.study import check_runs
 from antecede.lab.reproductions.hierarchy.study import (
     DELAYS,
     LARGEST,
@@ -114,7 +114,7 @@ def test_slopes_at_fixed_rates(delay: str, source: Source) -> None:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_grid_ends_where_the_text_has_figures(quick: bool) -> None:
-    runs = checked(STUDY.runs(quick))
+    runs = check_runs(STUDY.runs(quick))
     for delay in DELAYS:
         there = {
             run.parameters["peers"]

@@ -6,13 +6,13 @@ import pyarrow as pa
 
 from antecede.lab.reproductions.framework.execute import run_locally
 from antecede.lab.reproductions.framework.results import Results
-from antecede.lab.reproductions.framework.study import checked
+from antecede.lab.reproductions.framework.study import check_runs
 from antecede.lab.reproductions.scale.study import STUDY
 from tests.lab.reproductions.conftest import mean
 
 
 def test_it_ends_at_a_hundred_thousand_peers_in_a_thousand_groups() -> None:
-    runs = checked(STUDY.runs(False))
+    runs = check_runs(STUDY.runs(False))
     largest = max(runs, key=lambda run: run.parameters["groups"])
     assert (largest.parameters["groups"], largest.parameters["peers"]) == (1000, 100_000)
     assert len(largest.load_config().topology.senders()) == 100_000
@@ -23,7 +23,7 @@ def test_inside_groups_overhead_follows_the_density() -> None:
     """Evropeytsev et al. 2016, Scalability Analysis: the same total rate, three times the peers,
     the same overhead.
     """
-    runs = [run for run in checked(STUDY.runs(True)) if run.parameters["peers"] in (1000, 3000)]
+    runs = [run for run in check_runs(STUDY.runs(True)) if run.parameters["peers"] in (1000, 3000)]
     table = pa.concat_tables(list(run_locally(STUDY, runs)))
     results = Results(table, runs)
     low, high = (

@@ -13,7 +13,7 @@ from antecede.cli.experiments.reproduce import command
 from antecede.errors import InputError
 from antecede.lab.reproductions.framework.execute import execute_run, run_locally
 from antecede.lab.reproductions.framework.runner import conduct
-from antecede.lab.reproductions.framework.study import checked
+from antecede.lab.reproductions.framework.study import check_runs
 from antecede.lab.reproductions.semantic.study import (
     DEFAULTS,
     STUDY,
@@ -41,7 +41,7 @@ def mails(path: Path, gap_s: int = 60, count: int = 40) -> Path:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_runs_are_plain_and_differ(quick: bool, tmp_path: Path) -> None:
-    found = checked(list_runs(quick, [mails(tmp_path / "a.jsonl")]))
+    found = check_runs(list_runs(quick, [mails(tmp_path / "a.jsonl")]))
     assert {run.kind for run in found} == {"threads", "lists", "trace"}
     for name in SWEEPS:
         at = {run.parameters[name] for run in found if run.kind == "threads"}
@@ -102,7 +102,7 @@ def test_traces_that_are_none(name: str, message: str, tmp_path: Path) -> None:
 def test_traces_of_one_name_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     both = [mails(tmp_path / "a.jsonl"), mails(tmp_path / "x" / "a.jsonl", gap_s=61)]
-    named = {r.parameters["trace"] for r in checked(list_runs(True, both)) if r.kind == "trace"}
+    named = {r.parameters["trace"] for r in check_runs(list_runs(True, both)) if r.kind == "trace"}
     assert len(named) == 2
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from antecede.lab.reproductions.framework.study import checked
+from antecede.lab.reproductions.framework.study import check_runs
 from antecede.lab.reproductions.topics import study
 from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import PubSub
@@ -58,7 +58,7 @@ def test_events_are_published_at_random_by_random_peers() -> None:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_one_quantity_varies_at_a_time(quick: bool) -> None:
-    runs = checked(study.STUDY.runs(quick))
+    runs = check_runs(study.STUDY.runs(quick))
     for name, values in study.VARIED.items():
         there = {run.parameters[name] for run in runs}
         assert len(there) >= 3

@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from antecede.lab.reproductions.framework.results import Results
-from antecede.lab.reproductions.framework.study import checked
+from antecede.lab.reproductions.framework.study import check_runs
 from antecede.lab.reproductions.vector.study import BROADCAST, FANOUTS, LOSS_PROTOCOLS, SIZES, STUDY
 from antecede.lab.simulate.run import simulate
 from antecede.lab.simulate.topology import Hierarchy, Mesh
@@ -18,7 +18,7 @@ FLAT = [protocol for protocol in BROADCAST if protocol != "hierarchical"]
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_protocols_and_sizes(quick: bool) -> None:
-    runs = checked(STUDY.runs(quick))
+    runs = check_runs(STUDY.runs(quick))
     for kind, name, values in (
         ("members", "members", SIZES),
         ("addressees", "addressees", FANOUTS),

@@ -195,7 +195,7 @@ def test_the_trace_bears_the_cut(tmp_path: Path, capsys: pytest.CaptureFixture[s
     one = next(state for state in result.snapshots if state.contradictions)
     table = pa.Table.from_batches([to_batch(list(events(run)))])
     states = States(Causality(table))
-    assert states.marked(f"snapshot {one.number}") == one.cut
+    assert states.find_marked_cut(f"snapshot {one.number}") == one.cut
     verdict = states.cut(one.cut)
     early = {each.id for each in one.contradictions or () if each.what == UNSENT_RECEIVED}
     assert {crossing.cause.id for crossing in verdict.proof} == early
@@ -305,7 +305,7 @@ def test_the_command_tells_of_them(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["simulate", str(path), "--seed", "1", "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["runs"][0]["snapshots"]
     states = States(Causality(read([str(trace)])))
-    assert states.marked("snapshot 1") == one["cut"]
+    assert states.find_marked_cut("snapshot 1") == one["cut"]
     assert one["consistent"] is False
     assert one["contradictions"]
     assert one["complete"] is True

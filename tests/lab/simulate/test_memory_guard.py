@@ -23,7 +23,7 @@ from antecede.lab.simulate.memory_guard import (
     within_memory,
 )
 from antecede.lab.simulate.run import READABLE
-from antecede.lab.simulate.schedule import build_schedule, expected_messages
+from antecede.lab.simulate.schedule import build_schedule, estimate_messages
 from antecede.lab.simulate.topology import Hierarchy, Mesh
 
 MIB = 1 << 20
@@ -43,7 +43,7 @@ MIB = 1 << 20
 def test_messages_are_counted_before_they_are_drawn(workload: Workload) -> None:
     scenario = Scenario(Mesh(20), workload=workload, duration_s=10.0)
     sent = len(build_schedule(scenario, 0).time_us)
-    assert expected_messages(scenario) == pytest.approx(sent, rel=0.05)
+    assert estimate_messages(scenario) == pytest.approx(sent, rel=0.05)
 
 
 IMPORTS = """

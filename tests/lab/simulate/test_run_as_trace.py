@@ -17,7 +17,7 @@ from antecede.lab.simulate.outputs.violations import check_recording, compute_pa
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh
 from antecede.tables.audit import audit
-from antecede.tables.false_causality.violations import found_in
+from antecede.tables.false_causality.violations import find_in_events
 from antecede.tables.trace.arrow import to_batch
 from tests.lab.simulate.scenes import scenario_of
 
@@ -93,9 +93,9 @@ def test_the_meter_counts_what_the_judge_counts_where_copies_were_lost(protocol:
     table = pa.Table.from_batches([to_batch(list(events(run)))])
     figures, _ = check_recording(run)
     for relation in ("delivery", "receipt"):
-        (found,) = found_in(table, relation, to_everybody=True)
+        (found,) = find_in_events(table, relation, to_everybody=True)
         assert len(found.table) == figures[f"violations.by_{relation}"]
         assert found.checked == figures["violations.checked"]
-        (seen,) = found_in(table, relation)
+        (seen,) = find_in_events(table, relation)
         assert len(seen.table) <= len(found.table)
         assert seen.partial > 0

@@ -15,7 +15,7 @@ from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenari
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.members import make_members
 from antecede.lab.simulate.outputs.counters import RunCounters
-from antecede.lab.simulate.outputs.timestamps import stamped
+from antecede.lab.simulate.outputs.timestamps import compute_timestamps
 from antecede.lab.simulate.reference_engine import EventLoop
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 from antecede.tables.false_causality.count import count_pairs
@@ -112,7 +112,7 @@ def anything(seed: int) -> Scenario:
 def lockstep(scenario: Scenario, seed: int) -> int:
     """Hold every stamp to the message that the classes sent; return how many there were."""
     messages, arrived = run_of(scenario, seed)
-    found = stamped(scenario, seed)
+    found = compute_timestamps(scenario, seed)
     first = 1 if scenario.protocol == "htbc" else 0  # Nakayama 2017 counts before it stamps
     for at, stamps in found.items():
         came = arrived[at]
@@ -142,7 +142,7 @@ def test_the_stamps_of_the_classes_in_any_scenario(seed: int) -> None:
 def test_lossy_copies_teach_nobody() -> None:
     whole = Scenario(Mesh(4), links=Links(Delay(0.0, 0.1)), duration_s=2.0)
     lossy = Scenario(Mesh(4), links=Links(Delay(0.0, 0.1), loss=0.5), duration_s=2.0)
-    complete, lost = stamped(whole, 1)[0], stamped(lossy, 1)[0]
+    complete, lost = compute_timestamps(whole, 1)[0], compute_timestamps(lossy, 1)[0]
     assert 0.3 < len(lost.sender) / len(complete.sender) < 0.7
     assert complete.vector is not None
     assert lost.vector is not None
@@ -150,14 +150,14 @@ def test_lossy_copies_teach_nobody() -> None:
 
 
 def test_linear_time_misses_no_cause() -> None:
-    for stamps in stamped(SCENES[0], 3).values():
+    for stamps in compute_timestamps(SCENES[0], 3).values():
         counts = count_pairs(stamps, "linear")
         assert counts.missed_pairs == 0
         assert counts.false_pairs > 0
 
 
 def test_some_observers_alone() -> None:
-    every, one = stamped(SCENES[1], 1), stamped(SCENES[1], 1, [2])
+    every, one = compute_timestamps(SCENES[1], 1), compute_timestamps(SCENES[1], 1, [2])
     assert list(one) == [2]
     assert np.array_equal(one[2].lt, every[2].lt)
 
@@ -173,4 +173,4 @@ def test_some_observers_alone() -> None:
 )
 def test_what_has_no_stamps_here(scenario: Scenario, key: str) -> None:
     with pytest.raises(ScenarioError, match=key):
-        stamped(scenario, 1)
+        compute_timestamps(scenario, 1)

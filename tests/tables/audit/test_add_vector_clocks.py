@@ -16,17 +16,17 @@ from antecede.lab.record.recorder import record
 from antecede.tables.audit import audit, audit_events
 from antecede.tables.audit.add_vector_clocks import with_clocks
 from antecede.tables.trace.arrow import read, write_events
-from antecede.tables.trace.formats.shiviz_writer import Entry, write_log_file
+from antecede.tables.trace.formats.shiviz_writer import ShivizEvent, write_log_file
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.reference.parent_graph import Graph
 from tests.tables.events import moves, table_of
 
 
-def entries_of(events: Sequence[Event], format: str = "table") -> list[Entry]:
+def entries_of(events: Sequence[Event], format: str = "table") -> list[ShivizEvent]:
     return list(with_clocks(table_of(events), format).entries)
 
 
-def before(one: Entry, other: Entry) -> bool:
+def before(one: ShivizEvent, other: ShivizEvent) -> bool:
     """Clock comparison, happened-before: `other` knows `one`'s own event."""
     return one is not other and other.clock.get(one.host, 0) >= one.clock[one.host]
 

@@ -17,7 +17,7 @@ from antecede.tables.audit.pairs import (
     PAIR_KEYS,
     PAIR_STEPS,
     PairChoice,
-    chosen,
+    choose_pairs,
 )
 from antecede.tables.kernels.sketches import RANKS
 from antecede.tables.trace.schema import Event
@@ -47,7 +47,7 @@ def true_pairs(events: list[Event]) -> int:
 
 def test_an_estimate_stands_under_names_of_its_own() -> None:
     events = make_events(400)
-    found = audit_events(table_of(events), choice=chosen("estimate", 0, 256)).to_dict()
+    found = audit_events(table_of(events), choice=choose_pairs("estimate", 0, 256)).to_dict()
     assert [found[name] for name in PAIR_KEYS] == [None] * 4
     true, every = true_pairs(events), 400 * 399 // 2
     guess, low, high, apart, least, most, confidence = (found["details"][n] for n in KEYS)
@@ -63,11 +63,16 @@ def test_exact_where_that_takes_no_more_steps_than_said() -> None:
     plain = audit_events(table_of(events)).to_dict()
     assert plain["ordered_pairs"] == true_pairs(events)
     steps = plain["edges"] * (400 // 64 + 1)
-    assert audit_events(table_of(events), choice=chosen("estimate", steps, 64)).to_dict() == plain
-    beyond = audit_events(table_of(events), choice=chosen("estimate", steps - 1, 64)).to_dict()
+    assert (
+        audit_events(table_of(events), choice=choose_pairs("estimate", steps, 64)).to_dict()
+        == plain
+    )
+    beyond = audit_events(
+        table_of(events), choice=choose_pairs("estimate", steps - 1, 64)
+    ).to_dict()
     assert beyond["ordered_pairs"] is None
     one_each = [event._replace(parents=event.parents[:1]) for event in events]
-    exact = audit_events(table_of(one_each), choice=chosen("estimate", 0, 64)).to_dict()
+    exact = audit_events(table_of(one_each), choice=choose_pairs("estimate", 0, 64)).to_dict()
     assert exact == audit_events(table_of(one_each)).to_dict()
 
 
@@ -76,10 +81,11 @@ def test_none_and_clocks_that_are_never_estimated() -> None:
     assert [none[name] for name in PAIR_KEYS] == [None] * 4
     assert not set(KEYS) & set(none["details"])
     log = [clocked("a1", "a", {"a": 1}), clocked("b1", "b", {"a": 1, "b": 1})]
-    exact = audit_events(table_of(log), choice=chosen("estimate", 0, 64))
+    exact = audit_events(table_of(log), choice=choose_pairs("estimate", 0, 64))
     assert exact.ordered_pairs == 1
     assert (
-        audit_events(table_of(log), choice=chosen(False, PAIR_STEPS, RANKS)).ordered_pairs is None
+        audit_events(table_of(log), choice=choose_pairs(False, PAIR_STEPS, RANKS)).ordered_pairs
+        is None
     )
 
 

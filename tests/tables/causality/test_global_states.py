@@ -486,6 +486,6 @@ def test_a_mark_of_nobody_is_no_cut_of_somebody() -> None:
         Event(kind=DELIVER, id="a", member="Q"),
     ]
     states = States(Causality(table_of(rows)))
-    assert states.marked("snapshot 1") == {"P": 1}
+    assert states.find_marked_cut("snapshot 1") == {"P": 1}
     with pytest.raises(InputError, match="no event contains the text"):
-        states.marked("snapshot \udcff")
+        states.find_marked_cut("snapshot \udcff")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from antecede.cli.traces.ask import split_words
 from antecede.errors import InputError
 from antecede.tables.causality.queries import CAUSES, CLOCKS, EVENTS, Causality
-from antecede.tables.causality.queries import Event as Named
+from antecede.tables.causality.queries import EventRef as Named
 from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions

@@ -19,17 +19,17 @@ from antecede.core.protocols.clock_based.published_relations import (
     PrintedRelation,
 )
 from antecede.core.protocols.clock_based.relations import (
+    ClockRelation,
     LinearPhysicalRelation,
     LinearRelation,
     PhysicalRelation,
-    Relation,
     Separation,
 )
-from antecede.core.protocols.clock_based.relations import Stamp as ClockStamp
+from antecede.core.protocols.clock_based.relations import ClockTimestamp as ClockStamp
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.published_relations import PrintedTopicRelation
-from antecede.core.protocols.topics.relations import Stamp as TopicStamp
 from antecede.core.protocols.topics.relations import TopicRelation
+from antecede.core.protocols.topics.relations import TopicTimestamp as TopicStamp
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 SECOND_NS = 1_000_000_000
@@ -214,7 +214,7 @@ def naive(run: Run, observer: str, rule: str, relation: str = "receipt") -> Naiv
 def _clocks_say(run: Run, a: Sent, b: Sent, rule: str) -> bool:
     printed = rule.endswith(":published")
     separation = Separation(run.bounds, range(len(NAMES)))
-    relations: dict[str, Relation | None] = {
+    relations: dict[str, ClockRelation | None] = {
         "linear": LinearRelation(),
         "linear:published": LinearRelation(),
         "physical": PhysicalRelation(separation),

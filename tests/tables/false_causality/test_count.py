@@ -23,7 +23,7 @@ from antecede.tables.false_causality.kernels.counts import (
     count_ordered,
     group_by_sender,
 )
-from antecede.tables.false_causality.measure import measure, observed
+from antecede.tables.false_causality.measure import measure, select_observed
 from antecede.tables.false_causality.rules import RULES, TOPIC_CAUSAL
 from antecede.tables.false_causality.timestamps import Stamps, limits_of
 from antecede.tables.false_causality.trace import runs_of
@@ -47,7 +47,7 @@ SOUND = [name for name, rule in RULES.items() if ":" not in name and not rule.to
 
 
 def name_members(bounds: Bounds[int]) -> Bounds[str]:
-    return bounds.numbered(dict(enumerate(NAMES)))
+    return bounds.replace_names(dict(enumerate(NAMES)))
 
 
 def count_rows(run: Run, relation: str = "receipt") -> dict[tuple[str, str], RuleCounts]:
@@ -103,7 +103,7 @@ def stamps(draw: st.DrawFn) -> Stamps:
     seen = [
         one.timestamps
         for execution in runs_of(table_of(run.rows), "receipt")
-        for one in observed(execution, None, name_members(bounds))
+        for one in select_observed(execution, None, name_members(bounds))
     ]
     if not seen:
         return draw(stamps())
@@ -130,7 +130,7 @@ def test_counting_by_lanes_is_counting_all_pairs(one: Stamps, rule: str, by_topi
 def test_every_rule_against_both_truths_is_counting_all_pairs(truth: str, back: bool) -> None:
     for bounds in (ALIKE, GOOD, UNLIKE):
         execution = next(runs_of(table_of(random_run(5, bounds, 80, back=back).rows), "receipt"))
-        for one in observed(execution, None, name_members(bounds)):
+        for one in select_observed(execution, None, name_members(bounds)):
             for rule in RULES.values():
                 facts, plan = make_message_columns(one.timestamps), make_plan(one.timestamps, rule)
                 ordered, causal, both = count_all_pairs(facts, plan, by_topic=truth == TOPIC_CAUSAL)
@@ -143,7 +143,7 @@ def test_vectors_that_fall_are_counted_too(rule: str) -> None:
     """No execution produces them, but they are accepted: limits decrease as well."""
     rng = np.random.default_rng(7)
     execution = next(runs_of(table_of(random_run(5, ALIKE, 80, back=True).rows), "receipt"))
-    for one in observed(execution, None, name_members(ALIKE)):
+    for one in select_observed(execution, None, name_members(ALIKE)):
         vector = rng.integers(0, 20, one.timestamps.vector.shape).astype(np.int32)  # type: ignore[union-attr]
         vector[np.arange(len(vector)), one.timestamps.sender] = one.timestamps.seq
         fallen = one.timestamps._replace(vector=vector)
@@ -159,7 +159,7 @@ def test_clocks_that_go_back_are_counted_by_the_tree() -> None:
     run = random_run(3, COARSE, 60, back=True)
     execution = next(iter(runs_of(table_of(run.rows), "receipt")))
     fell = False
-    for one in observed(execution, None, name_members(COARSE)):
+    for one in select_observed(execution, None, name_members(COARSE)):
         order = np.lexsort((one.timestamps.seq, one.timestamps.sender))
         same = np.diff(one.timestamps.sender[order]) == 0
         fell |= bool((np.diff(one.timestamps.pt_us[order])[same] < 0).any())

@@ -21,7 +21,7 @@ from antecede.tables.false_causality.kernels.causal_past import (
     count_causal_pairs,
 )
 from antecede.tables.false_causality.kernels.rule_terms import FAR, RulePlan
-from antecede.tables.false_causality.measure import measure, observed
+from antecede.tables.false_causality.measure import measure, select_observed
 from antecede.tables.false_causality.rules import RULES
 from antecede.tables.false_causality.summary import summarize
 from antecede.tables.false_causality.trace import runs_of
@@ -111,7 +111,7 @@ def test_total_orders_of_a_thread() -> None:
 def test_narrow_blocks_of_bits_count_the_same() -> None:
     rows = thread(4, 200)
     (run,) = runs_of(table_of(rows))
-    (one,) = observed(run)
+    (one,) = select_observed(run)
     plan = make_plan(one.timestamps, RULES["linear"])
     assert run.past is not None
     wide = count_causal_pairs(run.past, one.timestamps.sender, plan)

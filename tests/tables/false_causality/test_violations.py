@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antecede.core.oracle.history import History
 from antecede.errors import CycleError, InputError
-from antecede.tables.false_causality.violations import find_violations, found_in
+from antecede.tables.false_causality.violations import find_in_events, find_violations
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
 from tests.tables.events import moves, table_of
@@ -141,7 +141,7 @@ def test_what_arrived_and_was_held_for_ever_is_owed() -> None:
 
 
 def test_receipts_are_judged_where_nothing_is_delivered() -> None:
-    (found,) = found_in(table_of(moves("P!a Q?a Q!b R?b R?a")))
+    (found,) = find_in_events(table_of(moves("P!a Q?a Q!b R?b R?a")))
     assert found.run.relation == "receipt"
     assert found.checked == 3
     assert found.table["message"].to_pylist() == ["b"]
@@ -165,7 +165,7 @@ def test_runs_are_judged_one_by_one() -> None:
 
 def test_a_trace_without_deliveries_has_no_violations() -> None:
     assert not len(find_violations(table_of(moves("P!a P!b"))))
-    assert not list(found_in(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
+    assert not list(find_in_events(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
 
 
 def test_receipts_before_their_sends_in_a_circle_are_refused() -> None:

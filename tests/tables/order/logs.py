@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from antecede.core.group.group import Group
 from antecede.core.group.message import Message
 from antecede.errors import ProtocolError
-from antecede.lab.record.example_logs import Talk, recorded
+from antecede.lab.record.example_logs import Talk, record_log
 from antecede.tables.order.replay.spec import DeliverSpec
 
 NAMES = ("ann", "bob", "cat", "dan")
@@ -20,7 +20,7 @@ NAMES = ("ann", "bob", "cat", "dan")
 def log_of(spec: DeliverSpec, seed: int = 1, run: str = "r", **talk: Any) -> pa.Table:
     """Return the log of a group that the spec can replay."""
     groups = {name: spec.group_of(name, run) for name in NAMES}
-    return recorded(groups, Talk(**talk), seed=seed)
+    return record_log(groups, Talk(**talk), seed=seed)
 
 
 def many_groups(spec: DeliverSpec, runs: int = 4, **talk: Any) -> pa.Table:
@@ -108,5 +108,5 @@ def _one(group: Group, row: dict[str, Any], now: float) -> list[Message]:
     known = row["status"] in ("sent", "held", "expired")  # in total order a sending may wait
     if known and row["sender"] is not None:  # not a second packet of a message
         chosen = {name: row[name] for name in ("to", "topics") if row[name] is not None}
-        group.post(row["payload"], now=now, **chosen)
+        group.send_packets(row["payload"], now=now, **chosen)
     return []

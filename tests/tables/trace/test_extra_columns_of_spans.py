@@ -223,7 +223,7 @@ def test_the_page_has_them_and_says_what_was_suspected(tmp_path: Path) -> None:
     trace = read([write_file(tmp_path, otlp(late))], own=True)
     assert trace.own is not None
     trace = replace(trace, own=rename_extra_columns(trace.events, trace.own))
-    meta, _ = unpacked(picture(trace, title="t").packed())
+    meta, _ = unpacked(picture(trace, title="t").pack())
     assert meta["own"] == ["status", "span_kind", "resource.service.name"]
     said = [one["what"] for one in meta["findings"]]
     assert any("1 span with times in us" in one for one in said)

@@ -17,7 +17,7 @@ from antecede.cli import main
 from antecede.tables.audit import audit, audit_events
 from antecede.tables.trace.arrow import read, write_events
 from antecede.tables.trace.formats.shiviz_dialects import compile_expression
-from antecede.tables.trace.formats.shiviz_writer import Entry, write_log, write_log_file
+from antecede.tables.trace.formats.shiviz_writer import ShivizEvent, write_log, write_log_file
 from antecede.tables.trace.schema import Event
 from tests.tables.trace.files import run_command, write_file
 
@@ -116,7 +116,7 @@ def test_any_names_and_texts(
         clock: dict[str, int] = {}
         for host, text in events:
             clock = {**clock, host: clock.get(host, 0) + 1}
-            entries.append(Entry(run, host, clock, text))
+            entries.append(ShivizEvent(run, host, clock, text))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.log"
         assert write_log_file(entries, path, several) == len(entries)
@@ -143,7 +143,7 @@ def test_any_names_and_texts(
 def test_only_entries_above_zero_are_written() -> None:
     out = io.StringIO()
     clock = {f"h{k}": 0 for k in range(1000)} | {"a": 1}
-    write_log([Entry(None, "a", clock, "begins")], out, False)
+    write_log([ShivizEvent(None, "a", clock, "begins")], out, False)
     assert out.getvalue() == '(?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)\n\na {"a":1}\nbegins\n'
 
 

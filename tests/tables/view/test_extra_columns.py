@@ -58,11 +58,11 @@ def test_what_is_read_as_something_is_none_of_them(table: Path) -> None:
     trace = trace_of(table)
     assert trace.own is not None
     assert trace.own.column_names == ["status", "how long", "note"]
-    meta, arrays = unpacked(picture(trace, title="t").packed())
+    meta, arrays = unpacked(picture(trace, title="t").pack())
     assert texts_of(meta, arrays, "status") == ["open", "closed", "open", "failed"]
     assert texts_of(meta, arrays, "note")[1] == "<b>bold</b>"
     cut = picture(trace, title="t", around="c", most=2)
-    meta, arrays = unpacked(cut.packed())
+    meta, arrays = unpacked(cut.pack())
     assert texts_of(meta, arrays, "status") == ["closed", "open"]
 
 

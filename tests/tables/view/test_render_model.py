@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from antecede.errors import InputError
-from antecede.tables.causality.queries import Event
+from antecede.tables.causality.queries import EventRef
 from antecede.tables.view.copies import NOT_RECEIVED, REPEATED_COPY, UNDELIVERED, match_copies
 from antecede.tables.view.page import join_modules, render_page
 from antecede.tables.view.render_model import picture
@@ -43,7 +43,7 @@ def test_what_is_never_delivered_is_marked_where_others_are() -> None:
 
 def test_a_block_reads_as_it_was_packed() -> None:
     made = picture(declared(4), title="t ⇒ \u2028")
-    meta, arrays = unpacked(made.packed())
+    meta, arrays = unpacked(made.pack())
     assert meta == made.meta
     assert meta["title"] == "t ⇒ \u2028"
     for name, array in made.arrays.items():
@@ -71,13 +71,13 @@ def test_missing_causes_are_named() -> None:
     made = picture(trace, title="t")
     assert made.meta["missing"]["ids"] == 2
     assert {one["id"] for one in made.meta["missing"]["named"]} == {"gone", "lost"}
-    _, arrays = unpacked(made.packed())
+    _, arrays = unpacked(made.pack())
     assert [arrays["missing.texts"][k] for k in arrays["missing"]] == ["gone", "lost"]
 
 
 def test_clocks_are_those_of_the_log() -> None:
     trace = make_random_clocks(2)
-    _, arrays = unpacked(picture(trace, title="t").packed())
+    _, arrays = unpacked(picture(trace, title="t").pack())
     names, counts = (trace.events[name].to_pylist() for name in ("clock_members", "clock_counts"))
     for row in range(len(trace.events)):
         cut = slice(arrays["clock.offsets"][row], arrays["clock.offsets"][row + 1])
@@ -91,8 +91,8 @@ def test_a_larger_trace_is_cut_around_an_event_and_says_so() -> None:
     ids = [str(id) for id in trace.events["id"].to_pylist()]
     with pytest.raises(InputError, match="--focus"):
         picture(trace, title="t", most=50)
-    made = picture(trace, title="t", most=50, around=Event(ids[100]))
-    _, arrays = unpacked(made.packed())
+    made = picture(trace, title="t", most=50, around=EventRef(ids[100]))
+    _, arrays = unpacked(made.pack())
     assert made.meta["events"] == 50
     assert made.meta["of"] == len(ids)
     assert arrays["id.texts"][arrays["id"][made.meta["around"]]] == ids[100]
@@ -135,7 +135,7 @@ def test_modules_are_joined_to_one_script() -> None:
 
 def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
     trace = trace_of(steps("p!a@0 p!b@1 q?a@900"))
-    made = picture(trace, title="t", most=2, around=Event("a"))
+    made = picture(trace, title="t", most=2, around=EventRef("a"))
     assert made.meta["events"] == 2
     assert made.arrays["marks"].tolist() == [0, NOT_RECEIVED]
     assert made.arrays["sent"].tolist() == [-1, -1]

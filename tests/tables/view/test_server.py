@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.errors import InputError
-from antecede.tables.causality.queries import Causality, Event
+from antecede.tables.causality.queries import Causality, EventRef
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.view import tiles
 from antecede.tables.view.live_source import Followed
@@ -120,7 +120,7 @@ def test_a_port_that_is_taken_is_said() -> None:
         with pytest.raises(InputError, match="is not available"):
             Serving(Fixed(), serving.port)
     finally:
-        serving.given_up()
+        serving.release_port()
 
 
 def _written(trace: Trace, file: Path) -> None:
@@ -207,7 +207,7 @@ def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
     write_tiles(trace, tmp_path / "cut", "t")
     asked = Causality(trace)
     ids = [str(id) for id in trace.events["id"].to_pylist()]
-    event = Event(ids[1500])
+    event = EventRef(ids[1500])
     row = asked.row(event)
     past, future = (mask.tolist() for mask in asked.around(row))
     with serve(Tiles(tmp_path / "cut", event, lambda: asked)) as serving:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from antecede.errors import InputError
-from antecede.tables.causality.queries import Event
+from antecede.tables.causality.queries import EventRef
 from antecede.tables.trace.arrow import Trace
 from antecede.tables.view import tiles
 from antecede.tables.view.columns import compute_event_time
@@ -87,12 +87,12 @@ def test_a_stretch_has_its_events_or_their_counts(
 def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) -> None:
     write_tiles(trace, tmp_path, "t")
     ids = [str(id) for id in trace.events["id"].to_pylist()]
-    meta, arrays = unpacked(Tiles(tmp_path, Event(ids[700])).block({}))
+    meta, arrays = unpacked(Tiles(tmp_path, EventRef(ids[700])).block({}))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[700]
     meta, arrays = request_block(Tiles(tmp_path), find=terms(ids[-1]))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[-1]
     with pytest.raises(InputError, match="is not in the tiles"):
-        Tiles(tmp_path, Event("nowhere"))
+        Tiles(tmp_path, EventRef("nowhere"))
     with pytest.raises(InputError, match="no event matches"):
         request_block(Tiles(tmp_path), find=terms("nowhere"))
     with pytest.raises(InputError, match="invalid place"):

@@ -74,20 +74,22 @@ def run(args: argparse.Namespace) -> int:
     arrivals = tour.arrivals_of(events)
     rows = tour.events_of(events) if arrivals.by_member else []
     _print_overtaking(arrivals)
-    demo.heading(2, "The same arrivals in causal order, by the causes in each message")
+    demo.print_heading(2, "The same arrivals in causal order, by the causes in each message")
     ordered = demo.order_twice(arrivals, rows, spark)
     print()
     outcomes = demo.weigh(arrivals, ordered.table)
     held = None
     if arrivals.by_member:
-        demo.heading(3, "One message that was held back")
+        demo.print_heading(3, "One message that was held back")
         held = demo.tell_held(rows)
-    demo.heading(4 if arrivals.by_member else 3, "A published rule with a defect")
+    demo.print_heading(4 if arrivals.by_member else 3, "A published rule with a defect")
     counterexample = demo.break_rule()
-    demo.heading(5 if arrivals.by_member else 4, "A small part of a paper's evaluation, simulated")
+    demo.print_heading(
+        5 if arrivals.by_member else 4, "A small part of a paper's evaluation, simulated"
+    )
     evaluation = demo.evaluate_piece()
     page = args.output / "index.html"
-    found = demo.Findings(outcomes, held, counterexample, evaluation)
+    found = demo.DemoFindings(outcomes, held, counterexample, evaluation)
     tour.write_page(page, found, rows, conditions)
     print(f"\nPage with the diagrams: {page}")
     if not args.trace:
@@ -96,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _record_group(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    demo.heading(
+    demo.print_heading(
         1, f"{MEMBERS} processes, with the delays of {MEMBERS} regions, send messages over UDP"
     )
     with Progress(f"recording for {args.seconds:.0f} s") as progress:
@@ -112,7 +114,7 @@ def _record_group(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
 
 
 def _read_own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
-    demo.heading(1, "Your trace")
+    demo.print_heading(1, "Your trace")
     trace = read(args.trace, format=args.format)
     names = ", ".join(args.trace)
     line = f"{counted(trace.events.num_rows, 'event')} read from {names} as {trace.format}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 
-from antecede.core.pages import Guarded
+from antecede.core.pages import LocalServer
 
 
 def open_browser(address: str) -> None:
@@ -14,7 +14,7 @@ def open_browser(address: str) -> None:
         print("antecede: no browser could be opened; open the page yourself", file=sys.stderr)
 
 
-def serve_until_interrupted(serving: Guarded, title: str, *, browser: bool) -> None:
+def serve_until_interrupted(serving: LocalServer, title: str, *, browser: bool) -> None:
     """Print the address of a page, open the page, and serve it."""
     print(f"{title} at {serving.url} (Ctrl-C ends it)", flush=True)
     if browser:
@@ -24,4 +24,4 @@ def serve_until_interrupted(serving: Guarded, title: str, *, browser: bool) -> N
     except KeyboardInterrupt:
         print("antecede: server stopped", file=sys.stderr)
     finally:
-        serving.given_up()
+        serving.release_port()

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from antecede.cli.files.output import check_apart, check_writable, draft_of, save_text
 from antecede.cli.option_rules import needs, refuse_unused
-from antecede.core.clocks import seconds_text, signed_text
+from antecede.core.clocks import seconds_text, seconds_with_sign
 from antecede.core.diagram_model import Diagram
 from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
 from antecede.formatting import counted
 from antecede.lab.check import scenario
-from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stacked
+from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stack_diagrams
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 SVG, PNG, PDF = "svg", "png", "pdf"
@@ -104,7 +104,7 @@ def _draw_scenario(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
             one.script.setup.protocol + (f": {found}" if one.violations() else "")
             for one, found in zip(done, wrong, strict=True)
         ]
-    diagrams = stacked(done, titles)
+    diagrams = stack_diagrams(done, titles)
     _show(args, outs, diagrams)
     # The expected output of a scenario holds for its own relation.
     own = [scenario.run_script(one) for one in scripts] if relation else done
@@ -208,7 +208,7 @@ def explain(done: scenario.ScriptRun) -> Iterator[str]:
     yield ""
     words = scenario.Words(done.relation)
     states: dict[int, list[str]] = {}
-    for result, name, fields in scenario.changed_states(done.results):
+    for result, name, fields in scenario.find_changed_states(done.results):
         text = ", ".join(f"{field} = {value}" for field, value in fields.items())
         states.setdefault(result.number, []).append(f"      {name} keeps {text}")
     for result in done.results:
@@ -234,8 +234,10 @@ def _describe_bounds(setup: scenario.Setup) -> Iterator[str]:
             f", {at}'s within {seconds_text(own)} s" for at, own in bounds.clocks_ns.items()
         )
         yield f"promised: {delays}; {accuracy}"
-    if off := [f"{at}'s is {signed_text(offset)} s off" for at, offset in setup.clocks if offset]:
-        yield f"clocks: {scenario.listed(tuple(off))}"
+    if off := [
+        f"{at}'s is {seconds_with_sign(offset)} s off" for at, offset in setup.clocks if offset
+    ]:
+        yield f"clocks: {scenario.list_names(tuple(off))}"
     if setup.subscriptions:
-        read = (f"{at} reads {scenario.listed(topics)}" for at, topics in setup.subscriptions)
+        read = (f"{at} reads {scenario.list_names(topics)}" for at, topics in setup.subscriptions)
         yield f"topics: {'; '.join(read)}"

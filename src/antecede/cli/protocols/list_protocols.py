@@ -14,8 +14,8 @@ from antecede.core.protocols import (
     ENTRIES,
     SYMBOLS,
     Addressing,
-    Entry,
     Guarantee,
+    ProtocolEntry,
     entry,
     promise,
     relation_of,
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def collect_facts(found: Entry) -> dict[str, Any]:
+def collect_facts(found: ProtocolEntry) -> dict[str, Any]:
     """Return all facts of a protocol as plain values.
 
     The promises are those of the smallest group; a promise of roles must hold for all of them.
@@ -89,7 +89,7 @@ def collect_facts(found: Entry) -> dict[str, Any]:
     }
 
 
-def _variant(found: Entry, name: str) -> dict[str, Any]:
+def _variant(found: ProtocolEntry, name: str) -> dict[str, Any]:
     members = smallest(found, found.options(name))
     return {
         "name": name,

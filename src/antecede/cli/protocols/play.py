@@ -6,7 +6,7 @@ import argparse
 
 from antecede.cli.files.browser import serve_until_interrupted
 from antecede.cli.option_rules import excludes
-from antecede.core.pages import Guarded
+from antecede.core.pages import LocalServer
 from antecede.errors import InputError
 from antecede.lab.check.scenario import script_file
 from antecede.lab.play import Bench, Opened
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     opened.try_protocols()
     site = Bench(opened)
     try:
-        serving = Guarded(site, args.port)
+        serving = LocalServer(site, args.port)
         serve_until_interrupted(serving, "Playground", browser=not args.no_browser)
     finally:
         site.close()

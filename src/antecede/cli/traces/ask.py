@@ -23,7 +23,7 @@ from antecede.cli.traces.ask_output import Further, only_one, plain_rows
 from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
 from antecede.tables.audit import clock_skew, skew_findings
-from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
+from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, EventRef
 from antecede.tables.kernels import edge_table
 from antecede.tables.trace import SEND, SOURCE, read, time_text
 from antecede.tables.trace.user_tables import format_of, with_further, write_table
@@ -168,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _find(
     args: argparse.Namespace, paths: list[str], question: str, ids: Sequence[str]
-) -> tuple[Causality, Sequence[Event], Further | None]:
+) -> tuple[Causality, Sequence[EventRef], Further | None]:
     """Return the causality, the named events and further columns; None: a part of the trace."""
     options = read_options(args)
     engine = choose_engine(args, paths, args.format, options)
@@ -200,15 +200,15 @@ def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
 
 def _events(
     asked: Causality, further: Further, question: str, ids: Sequence[str], run: str | None
-) -> list[Event]:
+) -> list[EventRef]:
     """Return the events that texts name, as ID, FIELD:TEXT or ID@MEMBER, in this order."""
-    found: list[Event] = []
+    found: list[EventRef] = []
     for text in ids:
         several = None if asked.has(text) else further.events(asked, text, run)
         if several is None:  # an id, or ID@MEMBER if no event has this id
             name, at, member = text.rpartition("@")
             arrived = at and not asked.has(text)
-            found.append(Event(name, member, run) if arrived else Event(text, None, run))
+            found.append(EventRef(name, member, run) if arrived else EventRef(text, None, run))
         elif question in _ARGUMENTS:
             found.append(only_one(text, several))
         else:
@@ -217,7 +217,7 @@ def _events(
 
 
 def answer_question(
-    asked: Causality, question: str, events: Sequence[Event], *, whole: bool = True
+    asked: Causality, question: str, events: Sequence[EventRef], *, whole: bool = True
 ) -> Answer:
     """Answer a question of `QUESTIONS`; not `whole`: `asked` has only the needed events."""
     if question == "before":
@@ -241,7 +241,7 @@ def answer_question(
     return Answer(f"{what} {words[question]}", rows)
 
 
-def _before(asked: Causality, a: Event, b: Event) -> Answer:
+def _before(asked: Causality, a: EventRef, b: EventRef) -> Answer:
     path = asked.path(a, b)
     if len(path):
         steps = counted(len(path) - 1, "step")
@@ -264,7 +264,7 @@ def _print(
     asked: Causality,
     question: str,
     ids: Sequence[str],
-    events: Sequence[Event],
+    events: Sequence[EventRef],
     answer: Answer,
     whole: bool,
     further: Further,
@@ -281,7 +281,7 @@ def _print(
         return
     print(harmless(f"{answer.says}, by {SOURCE_TEXTS[asked.by]}{':' if len(answer.rows) else ''}"))
     nearest = question == "past"  # the nearest rows first
-    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows, nearest=nearest)
+    rows = answer.rows if _is_chain(answer) else asked.sort_rows(answer.rows, nearest=nearest)
     for line in _lines(further, rows, args.limit, _is_chain(answer)):
         print(f"  {line}")
     if answer.path is not None and not _is_chain(answer) and len(answer.path):
@@ -294,7 +294,7 @@ def _print(
         print(harmless(f"Note: {note}"))
 
 
-def _select_skew_rows(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
+def _select_skew_rows(asked: Causality, events: Sequence[EventRef], answer: Answer) -> pa.Table:
     named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
     return pa.concat_tables([answer.rows, named])
 

@@ -15,7 +15,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.causality import Causality, Event
+from antecede.tables.causality import Causality, EventRef
 from antecede.tables.trace import DELIVER, RECEIVE, Trace
 from antecede.tables.trace.user_tables import is_json
 from antecede.tables.view import as_text
@@ -55,7 +55,7 @@ class Further:
         names = [name for name in own if name.lower() in USUAL or name in self.searched]
         return [name for name in names if rows[name].null_count < len(rows)]
 
-    def events(self, asked: Causality, word: str, run: str | None) -> list[Event] | None:
+    def events(self, asked: Causality, word: str, run: str | None) -> list[EventRef] | None:
         """Return the events that FIELD:TEXT selects, in any case of letters; None: no such column.
 
         Raise InputError for a text that no event has.
@@ -83,12 +83,12 @@ class Further:
         return asked.events[field.lower()] if field.lower() in OF_SCHEMA else None
 
 
-def _event(row: dict[str, Any]) -> Event:
+def _event(row: dict[str, Any]) -> EventRef:
     arrived = row["kind"] in (RECEIVE, DELIVER)
-    return Event(row["id"], row["member"] if arrived else None, row["run"])
+    return EventRef(row["id"], row["member"] if arrived else None, row["run"])
 
 
-def only_one(word: str, events: Sequence[Event]) -> Event:
+def only_one(word: str, events: Sequence[EventRef]) -> EventRef:
     """Return the only event of a search. Raise InputError for several."""
     if len(events) > 1:
         shown = ", ".join(map(str, events[:NAMED])) + (", ..." if len(events) > NAMED else "")

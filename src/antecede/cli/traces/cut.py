@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     states = causality.States(asked, args.run_id)
     answers: dict[str, Any] = {}
     if args.marker is not None:
-        positions = states.marked(args.marker)
+        positions = states.find_marked_cut(args.marker)
         if unmarked := [name for name in states.members if name not in positions]:
             names = _list(unmarked, args.limit)
             states.notes.append(f"members without the marker, with no event inside: {names}")
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         _print(args, states, asked, answers)
     verdict = answers.get("cut")
     is_no = (verdict is not None and not verdict.consistent) or any(
-        isinstance(one, causality.Found) and not one.holds for one in answers.values()
+        isinstance(one, causality.PredicateResult) and not one.holds for one in answers.values()
     )
     return 1 if is_no else 0
 
@@ -174,7 +174,7 @@ def _print(
 
 
 def _describe_cut(
-    verdict: causality.Verdict, most: int, asked: causality.Causality
+    verdict: causality.CutVerdict, most: int, asked: causality.Causality
 ) -> Iterator[str]:
     word = "consistent" if verdict.consistent else "not consistent"
     yield f"{_state(verdict.cut)} is {word}, by {SOURCE_TEXTS[asked.by]}"
@@ -219,7 +219,7 @@ def _describe_recovery(found: causality.Recovery, most: int) -> Iterator[str]:
     yield f"  lost by the domino effect: {lost}"
 
 
-def _describe_predicate(name: str, text: str, found: causality.Found) -> Iterator[str]:
+def _describe_predicate(name: str, text: str, found: causality.PredicateResult) -> Iterator[str]:
     looked = counted(found.states, "global state")
     if name == "definitely":
         word = "yes, on every path" if found.holds else "no, some path avoids it"

@@ -15,7 +15,7 @@ from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.tables.false_causality import TOPIC_CAUSAL, Summary
 from antecede.tables.trace import DELIVER, RECEIVE, time_text
-from antecede.tables.trace.user_tables import guessed_columns
+from antecede.tables.trace.user_tables import describe_guessed_columns
 
 
 class TraceNames(NamedTuple):
@@ -62,7 +62,7 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
     width = width_of_terminal()
     for line in found.lines(each=args.per_observer, witnesses=args.witnesses):
         print(_wrap(line, width))
-    if text := guessed_columns(details):
+    if text := describe_guessed_columns(details):
         print(_wrap(f"columns     {text}", width))
     for text in time_text.notes(details):
         print(_wrap(f"times       {text}", width))

@@ -27,7 +27,7 @@ from antecede.cli.traces import order_text
 from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.tables import order
-from antecede.tables.kernels import timed
+from antecede.tables.kernels import measure_compile_time
 from antecede.tables.trace import SEQ, Trace, evidence, read, steps_back, user_tables
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         trace = read(args.paths, args.format, options, own=True)
         prepared = order.prepare(trace, args.by)
     print(f"engine      {engine.name} ({engine.why})", flush=True)
-    with Progress("ordering"), timed() as spent:
+    with Progress("ordering"), measure_compile_time() as spent:
         ordered, topics = order.order_trace(prepared), 0
         if args.topic:
             events, topics = order.within_topics(ordered.events, prepared.spec)
@@ -123,7 +123,7 @@ def quarantine_path(out: Path) -> Path:
 
 
 def _write(
-    result: order.Result, ordered: order.Ordered, out: Path, aside: Path
+    result: order.OrderResult, ordered: order.Ordered, out: Path, aside: Path
 ) -> tuple[bool, Sequence[user_tables.Changed]]:
     """Write both files or none.
 

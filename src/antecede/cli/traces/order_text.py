@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from antecede.formatting import counted
 from antecede.tables.order import OrderSpec, Prepared
 from antecede.tables.trace import evidence, time_text
-from antecede.tables.trace.user_tables import guessed_columns
+from antecede.tables.trace.user_tables import describe_guessed_columns
 
 if TYPE_CHECKING:
     from antecede.spark.sources import Done
@@ -44,7 +44,7 @@ def print_no_causes(why: str) -> None:
 
 def print_columns(details: Mapping[str, Any], topics: int, renamed: Mapping[str, str]) -> None:
     """Print guesses about columns, and columns that were added under another name."""
-    if said := guessed_columns(details):
+    if said := describe_guessed_columns(details):
         print(f"columns     {said}")
     for said in time_text.notes(details):
         print(f"times       {said}")

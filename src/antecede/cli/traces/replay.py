@@ -21,7 +21,7 @@ from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.lab.record import Talk, recorded
+from antecede.lab.record import Talk, record_log
 from antecede.progress import Progress
 from antecede.quantiles import quantile
 from antecede.tables.order import replay
@@ -246,7 +246,7 @@ def _write_example(path: Path, spec: replay.DeliverSpec, args: argparse.Namespac
         raise InputError(f"--example {args.example}: expected 1 to 1,000,000 messages")
     names = spec.members or ("ann", "bob", "cat")
     groups = {name: spec.group_of(name, None) for name in names}
-    table = recorded(groups, Talk(messages=args.example, lost=0.0))
+    table = record_log(groups, Talk(messages=args.example, lost=0.0))
     _write(table, path)
     print(f"example     {counted(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
     return 0

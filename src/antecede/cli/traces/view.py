@@ -19,7 +19,7 @@ from antecede.errors import InputError
 from antecede.formatting import counted, harmless
 from antecede.progress import Progress
 from antecede.tables import view
-from antecede.tables.causality import CAUSES, WAYS, Causality, Event
+from antecede.tables.causality import CAUSES, WAYS, Causality, EventRef
 from antecede.tables.trace import SEQ, Trace, by_sequence, evidence, read
 from antecede.tables.trace.user_tables import with_further
 
@@ -161,10 +161,10 @@ def _title(args: argparse.Namespace) -> str:
     return title.encode(errors="backslashreplace").decode()  # surrogates are not UTF-8
 
 
-def _find_focus(args: argparse.Namespace) -> Event | None:
+def _find_focus(args: argparse.Namespace) -> EventRef | None:
     if args.focus is None:
         return None
-    return Event(args.focus, None, args.run_id)
+    return EventRef(args.focus, None, args.run_id)
 
 
 def _write(args: argparse.Namespace, trace: Trace) -> int:

@@ -50,14 +50,14 @@ if TYPE_CHECKING:
         MAX_SIDE,
         encode_behind,
         fold,
-        joined,
-        parted,
+        join_rows,
         read_behind,
         read_side,
         read_top,
-        repeated,
+        repeat_row,
+        split_rows,
     )
-    from antecede.core.clocks.monotonic_clock import OwnClock
+    from antecede.core.clocks.monotonic_clock import MonotonicClock
     from antecede.core.clocks.nanoseconds import (
         LONGEST_NS,
         NS,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         exact,
         parse_reading,
         seconds_text,
-        signed_text,
+        seconds_with_sign,
         span_ns,
         up_ns,
     )
@@ -90,13 +90,14 @@ else:
                 "put unit unpack"
             ),
             "matrix": (
-                "INTEGER_BYTES MAX_SIDE encode_behind fold joined parted read_behind read_side "
-                "read_top repeated"
+                "INTEGER_BYTES MAX_SIDE encode_behind fold join_rows split_rows read_behind "
+                "read_side "
+                "read_top repeat_row"
             ),
-            "monotonic_clock": "OwnClock",
+            "monotonic_clock": "MonotonicClock",
             "nanoseconds": (
                 "LONGEST_NS NS Seconds down_ns exact check_reading parse_reading seconds_text "
-                "signed_text span_ns up_ns"
+                "seconds_with_sign span_ns up_ns"
             ),
         },
     )

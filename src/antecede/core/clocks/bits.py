@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from antecede.core.clocks.encoding import windows
-from antecede.core.clocks.encoding.wire import Reader, block
+from antecede.core.clocks.encoding.wire import ByteReader, block
 
 MAX_SPAN = windows.MAX_SPAN
 MAX_POSITION = windows.MAX_POSITION
@@ -62,6 +62,6 @@ def encode_window(base: int, bits: int) -> bytes:
     return block(windows.encode(*trim(base, bits)))
 
 
-def read_window(reader: Reader) -> tuple[int, int]:
+def read_window(reader: ByteReader) -> tuple[int, int]:
     """Read a window of `encode_window`, trimmed. Raise DecodeError or SequenceError."""
     return windows.decode(reader.block())

@@ -182,9 +182,9 @@ class Bounds(Generic[Member]):
         within = (ends for ends in self.channels_ns if ends[0] in members and ends[1] in members)
         return self._replace_tables(clocks, {ends: self.channels_ns[ends] for ends in within})
 
-    def numbered(self, numbers: Mapping[Any, Any]) -> Bounds[Any]:
+    def replace_names(self, numbers: Mapping[Any, Any]) -> Bounds[Any]:
         """Return the bounds with names replaced by numbers. Raise LocalError for unknown names."""
-        if unknown := [member for member in self.named() if member not in numbers]:
+        if unknown := [member for member in self.list_members() if member not in numbers]:
             raise LocalError(f"bounds: unknown member {unknown[0]!r}; choose from {[*numbers]}")
         clocks = {numbers[member]: error for member, error in self.clocks_ns.items()}
         channels = {(numbers[a], numbers[b]): two for (a, b), two in self.channels_ns.items()}
@@ -201,7 +201,7 @@ class Bounds(Generic[Member]):
             channels_ns=channels,
         )
 
-    def named(self) -> set[Member]:
+    def list_members(self) -> set[Member]:
         """Return the members with bounds of their own."""
         return {*self.clocks_ns, *(member for channel in self.channels_ns for member in channel)}
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.encoding.wire import ByteReader, varint
 from antecede.errors import DecodeError, LocalError, SequenceError
 
 NODE_BYTES = 8
@@ -82,7 +82,7 @@ def gap_limit(max_gaps: int | None) -> int | None:
     return most
 
 
-def bound_gaps(
+def limit_gaps(
     bounds: list[int], max_gaps: int | None, closed: dict[int, int], member: int
 ) -> None:
     """Fill the oldest sixteenth of more than `max_gaps` gaps; `closed` has up to which number."""
@@ -94,7 +94,7 @@ def bound_gaps(
 
 
 def is_closed(closed: Mapping[int, int], member: int, number: int) -> bool:
-    """Return whether a number is in the range in which `bound_gaps` filled gaps."""
+    """Return whether a number is in the range in which `limit_gaps` filled gaps."""
     return number <= closed.get(member, 0)
 
 
@@ -113,7 +113,7 @@ def encode_bounds(bounds: list[int] | tuple[int, ...]) -> bytes:
     return bytes(out)
 
 
-def read_bounds(reader: Reader) -> list[int]:
+def read_bounds(reader: ByteReader) -> list[int]:
     """Read bounds of `encode_bounds`. Raise DecodeError or SequenceError."""
     count = 2 * reader.varint()
     left = len(reader.data) - reader.offset

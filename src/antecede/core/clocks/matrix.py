@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from antecede.core.clocks import lanes
 from antecede.core.clocks.encoding.compact import LANE_BYTES, planes, woven
 from antecede.core.clocks.encoding.pairs import read_dense
-from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.encoding.wire import ByteReader, varint
 from antecede.core.clocks.lanes import LANE_BITS, VALUE_BITS
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
@@ -31,21 +31,21 @@ MAX_SIDE = 1024
 # -- packed matrices -------------------------------------------------------------------------
 
 
-def joined(rows: Iterable[int], side: int) -> int:
+def join_rows(rows: Iterable[int], side: int) -> int:
     """Return the matrix of rows that are packed vectors."""
     return int.from_bytes(
         b"".join(row.to_bytes(side * LANE_BYTES, "little") for row in rows), "little"
     )
 
 
-def parted(matrix: int, rows: int, side: int) -> list[int]:
+def split_rows(matrix: int, rows: int, side: int) -> list[int]:
     """Return the `rows` rows of a matrix as packed vectors."""
     width = side * LANE_BYTES
     raw = matrix.to_bytes(rows * width, "little")
     return [int.from_bytes(raw[k * width : (k + 1) * width], "little") for k in range(rows)]
 
 
-def repeated(vector: int, rows: int, side: int) -> int:
+def repeat_row(vector: int, rows: int, side: int) -> int:
     """Return a matrix of `rows` equal rows."""
     return int.from_bytes(vector.to_bytes(side * LANE_BYTES, "little") * rows, "little")
 
@@ -70,12 +70,12 @@ def fold(matrix: int, side: int, rows: int, *, greatest: bool = False) -> int:
 def encode_behind(vectors: int, top: int, rows: int, side: int) -> bytes:
     """Encode `rows` rows, none above `top`, as planes of their differences to it."""
     count = rows * side
-    behind = (repeated(top, rows, side) - vectors).to_bytes(count * LANE_BYTES, "little")
+    behind = (repeat_row(top, rows, side) - vectors).to_bytes(count * LANE_BYTES, "little")
     split = planes(behind)
     return varint(len(split)) + b"".join(split)
 
 
-def read_behind(reader: Reader, top: int, rows: int, side: int) -> int:
+def read_behind(reader: ByteReader, top: int, rows: int, side: int) -> int:
     """Read rows of `encode_behind`. Raise DecodeError, or SequenceError for entries below 0."""
     count, at = rows * side, reader.offset
     width = reader.varint()
@@ -89,13 +89,13 @@ def read_behind(reader: Reader, top: int, rows: int, side: int) -> int:
     if width > 1 and not split[-1].strip(b"\0"):
         raise DecodeError(f"matrix at byte {at} has a plane of zeros")
     behind, guard = int.from_bytes(woven(split, LANE_BYTES), "little"), lanes.guards(count)
-    whole = repeated(top, rows, side)
+    whole = repeat_row(top, rows, side)
     if behind & guard or ((whole | guard) - behind) & guard != guard:
         raise SequenceError(f"matrix at byte {at} has an entry below 0")
     return whole - behind
 
 
-def read_side(reader: Reader) -> int:
+def read_side(reader: ByteReader) -> int:
     """Read the number of rows. Raise DecodeError or UnknownMemberError."""
     side = reader.varint()
     if side > MAX_SIDE:
@@ -103,7 +103,7 @@ def read_side(reader: Reader) -> int:
     return side
 
 
-def read_top(reader: Reader, side: int) -> int:
+def read_top(reader: ByteReader, side: int) -> int:
     """Read a dense vector of at most `side` entries. Raise DecodeError or SequenceError."""
     top = read_dense(reader)
     if top.bit_length() > side * LANE_BITS:

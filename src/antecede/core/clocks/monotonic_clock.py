@@ -14,22 +14,22 @@ from antecede.core.clocks.nanoseconds import LONGEST_NS, check_reading, seconds_
 from antecede.errors import LocalError
 
 
-class OwnClock(NamedTuple):
+class MonotonicClock(NamedTuple):
     """Last reading, and offset of readings since the clock restarted, ns."""
 
     read_ns: int | None = None
     shift_ns: int = 0
 
-    def onward(self, now: int | None) -> OwnClock | None:
+    def onward(self, now: int | None) -> MonotonicClock | None:
         """Return the clock after a reading without fall or offset; None: call `advance`."""
         read_ns, shift_ns = self
         if read_ns is None or shift_ns or type(now) is not int:
             return None
         if now == read_ns:
             return self
-        return OwnClock(now) if read_ns < now <= LONGEST_NS else None
+        return MonotonicClock(now) if read_ns < now <= LONGEST_NS else None
 
-    def corrected(self, now: int) -> OwnClock:
+    def reset_to(self, now: int) -> MonotonicClock:
         """Return a clock that was ahead, reset to `now`. Raise LocalError unless `now` is lower."""
         given = check_reading(now, "correct_clock")
         if self.read_ns is None or given + self.shift_ns >= self.read_ns:
@@ -37,11 +37,11 @@ class OwnClock(NamedTuple):
                 f"correct_clock: reading {seconds_text(given)} s is not below the last one; "
                 "no correction is needed"
             )
-        return OwnClock(given + self.shift_ns, self.shift_ns)
+        return MonotonicClock(given + self.shift_ns, self.shift_ns)
 
     def at(
         self, now: int | None, user: str, *, error_ns: int | None = None, physical: bool = False
-    ) -> tuple[int, OwnClock]:
+    ) -> tuple[int, MonotonicClock]:
         """Return the effective reading and the clock after it.
 
         `accuracy_ns`: None without bound. `physical`: readings travel as physical time. Raises
@@ -51,7 +51,7 @@ class OwnClock(NamedTuple):
         reading = shown + self.shift_ns
         last = reading if self.read_ns is None else self.read_ns
         if reading >= last:
-            return reading, OwnClock(reading, self.shift_ns)
+            return reading, MonotonicClock(reading, self.shift_ns)
         fall = last - reading
         if error_ns is not None and fall <= 2 * error_ns:
             return last, self
@@ -62,4 +62,4 @@ class OwnClock(NamedTuple):
                 "clock, or if it was ahead before, call correct_clock() or wait until it shows "
                 f"{seconds_text(last - self.shift_ns)} s"
             )
-        return last, OwnClock(last, self.shift_ns + fall)
+        return last, MonotonicClock(last, self.shift_ns + fall)

@@ -103,7 +103,7 @@ def seconds_text(ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{whole}{digits}"
 
 
-def signed_text(ns: int) -> str:
+def seconds_with_sign(ns: int) -> str:
     """Return nanoseconds as seconds with sign: 250000000 is "+0.25"."""
     return f"{'' if ns < 0 else '+'}{seconds_text(ns)}"
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.global_snapshots.base import (
     Algorithm,
     Complete,
@@ -95,7 +95,7 @@ class Snapshots:
 
     def unwrap(self, sender: str, data: bytes) -> UnwrapResult:
         """Process a payload of another member. Raise RemoteError."""
-        reader = Reader(data)
+        reader = ByteReader(data)
         kind = reader.take(1)[0]
         if kind == MESSAGE:
             stamp = reader.varint()
@@ -146,7 +146,7 @@ class Snapshots:
         counts = (varint(sent.get(name, 0)) for name in self._algorithm.members)
         return bytes((MARKER,)) + varint(number) + b"".join(counts)
 
-    def _read_part(self, sender: str, reader: Reader) -> int:
+    def _read_part(self, sender: str, reader: ByteReader) -> int:
         number, state = reader.varint(), reader.block()
         channels = {}
         for _ in range(min(reader.varint(), len(self._algorithm.members))):

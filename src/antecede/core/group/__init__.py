@@ -7,9 +7,9 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.core.group.group import Group
     from antecede.core.group.message import (
-        Blocked,
         Envelope,
         GroupEffect,
+        HeldMessage,
         Id,
         Message,
         Packet,
@@ -22,7 +22,7 @@ else:
         __name__,
         {
             "group": "Group",
-            "message": "Blocked Envelope GroupEffect Id Message Packet Thread",
+            "message": "HeldMessage Envelope GroupEffect Id Message Packet Thread",
             "options": "ALIASES Limits",
             "state": "Threads",
         },

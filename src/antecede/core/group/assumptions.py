@@ -3,7 +3,7 @@
 A message that is delivered without such a cause names it (`Message.missing_ids`). A held message is
 marked when the cause is assumed. `Group.declare_lost` marks the dependents of lost messages.
 
-`Group.begin_at` without frontier begins at the first message heard of each member. Earlier ones
+`Group.start_from` without frontier begins at the first message heard of each member. Earlier ones
 count as delivered. So do causes of members that were not heard yet. Everything that follows of a
 heard member is awaited. This keeps the order since a message names all its causes
 (`Protocol.check_listening`): a later message that precedes an assumed cause is a duplicate.
@@ -99,7 +99,7 @@ class Assumptions:
 
     def mark_lost(self, protocol: Protocol, lost: Collection[MessageId]) -> None:
         """Mark held messages that depend on lost ones."""
-        for held in protocol.blocked_on():
+        for held in protocol.list_held():
             causes = set(protocol.causes(held.message)).intersection(lost)
             if causes:
                 key = MessageId(held.message.sender, held.message.seq)

@@ -41,7 +41,7 @@ class TickHandler(GroupPart):
             state.protocol.correct_clock(reading)
         state.record("correct_clock", reading)
 
-    def pass_time(self, readings: range, *, notes: bool = True) -> tuple[int, list[Message]]:
+    def tick_range(self, readings: range, *, notes: bool = True) -> tuple[int, list[Message]]:
         """Advance time as by `tick` at each of these readings, until the first with an effect.
 
         Returns that reading (or the last one) and messages that become deliverable. Other readings
@@ -110,7 +110,7 @@ def _check_readings(readings: range) -> None:
     if not readings or readings.step < 0:
         raise LocalError(f"readings is {shown(readings)}; expected a nonempty ascending range")
     for reading in (readings[0], readings[-1]):
-        check_reading(reading, "pass_time")
+        check_reading(reading, "tick_range")
 
 
 def _has_change(effects: Sequence[Effect], include_control: bool) -> bool:

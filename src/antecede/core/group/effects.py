@@ -39,7 +39,7 @@ class Effects:
         for effect in effects:
             if isinstance(effect, Transmit):
                 continue
-            if state.has_control and state.protocol.is_note(effect.message):
+            if state.has_control and state.protocol.is_control(effect.message):
                 continue
             self._count(effect, now)
             if isinstance(effect, Deliver | DeliverIncomplete):

@@ -74,7 +74,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
     - `incarnation`: nonce of this incarnation, 0 to 2**32 - 1. (default: random)
     - `keep_log`: record inputs since the last snapshot for `log`. (default: False)
     - `sender_logs`: the host delivers the complete log of each sender in order, to every member,
-      from the frontier of `begin_at` on. (default: False)
+      from the frontier of `start_from` on. (default: False)
     - `max_members`, `max_held`, `max_packet`, `threads`: limits, see `Limits`.
     - Other options belong to the order, see below. `bounds`, `subscriptions` and `sequencer` refer
       to members by name.
@@ -146,7 +146,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
         state.start_incarnation(Incarnation(0, check_nonce(incarnation)))
 
     @classmethod
-    def around(
+    def from_protocol(
         cls,
         protocol: Protocol,
         names: Mapping[int, str],
@@ -194,7 +194,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
         return found
 
     def __repr__(self) -> str:
-        kind, held = "open" if self.open else "closed", self._state.held
+        kind, held = "open" if self.is_open else "closed", self._state.held
         return (
             f"<Group of {self.name!r}: {self.order}, {kind}, {len(self.members)} members"
             f"{f', {held} held' if held else ''}>"
@@ -219,7 +219,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
         return self._state.order
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """True if the group has no member list: every sender is a member."""
         return self._state.is_open
 
@@ -234,17 +234,17 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
         return self._state.protocol.addressing
 
     @property
-    def has_notes(self) -> bool:
+    def has_control_messages(self) -> bool:
         """True if the protocol sends control messages of its own."""
         return self._state.has_control
 
     @property
-    def application(self) -> bool:
+    def has_application(self) -> bool:
         """False for forwarding roles (super peers), which neither send nor deliver."""
         return self._state.protocol.application
 
     @property
-    def heeds_time(self) -> bool:
+    def needs_ticks(self) -> bool:
         """True if time alone can change something, so that `tick` must be called."""
         return type(self._state.protocol).tick is not Protocol.tick
 
@@ -264,7 +264,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
         """
         return self._effects.list_effects()
 
-    def outgoing(self) -> list[Packet]:
+    def take_control_packets(self) -> list[Packet]:
         """Return control messages to send, and clear the queue."""
         state = self._state
         packets, state.outbox = state.outbox, []
@@ -272,7 +272,7 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
             state.record("outgoing")
         return packets
 
-    def delivered(self) -> list[Message]:
+    def take_own_deliveries(self) -> list[Message]:
         """Return own messages delivered when they were sent (total order), and clear the queue."""
         state = self._state
         messages, state.inbox = state.inbox, []
@@ -282,13 +282,13 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
 
     # -- replay of a log ----------------------------------------------------------------------
 
-    def said(self, wire: bytes) -> SendArguments | None:
+    def decode_own(self, wire: bytes) -> SendArguments | None:
         """Return the `post` arguments in own bytes; None: a control message. Raise
         RemoteError.
         """
         return self._codec.decode_own(wire)
 
-    def speak_as(self, wire: bytes) -> None:
+    def resume_incarnation(self, wire: bytes) -> None:
         """Continue the incarnation in which these own bytes were sent. Raise DecodeError."""
         state, incarnation = self._state, self._codec.unpack(wire)[0].by
         if incarnation != state.incarnation:
@@ -360,19 +360,19 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
         check_flags(resume=resume)
         doors: dict[str, Callable[..., Any]] = {
             "receive": lambda wire, now: self.receive(wire, now_ns=now),
-            "post": lambda payload, to, topics, parents, now: self.post(
+            "post": lambda payload, to, topics, parents, now: self.send_packets(
                 payload, to=to, topics=topics, reply_to=parents, now_ns=now
             ),
             "tick": lambda now: self.tick(now_ns=now),
             "correct_clock": lambda now: self.correct_clock(now_ns=now),
             "forget": self.forget,
-            "begin_at": self._start_from_pairs,
+            "start_from": self._start_from_pairs,
             "join": self.join,
             "leave": lambda member, last, force=False: self.leave(member, last, force=force),
             "subscribe": self.subscribe,
-            "release": self.release,
-            "outgoing": self.outgoing,
-            "delivered": self.delivered,
+            "release": self.declare_lost,
+            "outgoing": self.take_control_packets,
+            "delivered": self.take_own_deliveries,
         }
         self._restore(state, log, doors, resume, incarnation)
         self._state.last_call = NO_CALL

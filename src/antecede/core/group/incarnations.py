@@ -97,7 +97,7 @@ def _normalize_words(value: Any) -> Any:
 
 
 def _is_by_member(value: Any) -> bool:
-    return hasattr(value, "numbered")
+    return hasattr(value, "replace_names")
 
 
 def _resolve_seconds(protocol: Protocol, name: str, value: Any) -> Any:
@@ -114,7 +114,7 @@ def collect_shared_options(
     """Return the shared options with defaults: of the group, and by member. Equal if equivalent."""
     known = options_of(type(protocol))
     all_options = {name: option.default for name, option in known.items() if not option.needed}
-    all_options |= protocol.settled(options)
+    all_options |= protocol.select_options(options)
     shared = {
         name: value for name, value in all_options.items() if name not in protocol.own_options
     }

@@ -25,7 +25,7 @@ from antecede.core.group.options import (
     room_code,
     split_limits,
 )
-from antecede.core.group.receiver import Receiving
+from antecede.core.group.receiver import Receiver
 from antecede.core.group.state import NO_CALL, GroupState
 from antecede.core.protocols import ENTRIES, MessageId, Protocol, Relation, flat_class
 from antecede.core.protocols.options import check_flags
@@ -35,7 +35,7 @@ from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 
 
-class GroupMembership(Receiving):
+class GroupMembership(Receiver):
     """Changes membership in the group and its protocol."""
 
     def invite(self, name: str, *, again: bool = False) -> bytes:
@@ -51,7 +51,7 @@ class GroupMembership(Receiving):
         self._state.last_call = NO_CALL
         name = self._check_silent(name) if again else self._check_new(name)
         flat_class(state.order)  # raises for orders that `accept` cannot create
-        frontier = state.protocol.frontier()
+        frontier = state.protocol.join_state()
         if not again:
             # `delivered` or the next messages return what waited for this join.
             state.inbox = [*self.join(name), *state.inbox]
@@ -86,10 +86,10 @@ class GroupMembership(Receiving):
     def _check_silent(self, member: str) -> str:
         name, state = check_name(member), self._state
         number = state.number(name)
-        heard = state.incarnations.find_highest_seq(name) or state.protocol.delivered_runs().get(
-            number
-        )
-        if name == state.name or number in state.protocol.departed() or heard:
+        heard = state.incarnations.find_highest_seq(
+            name
+        ) or state.protocol.get_delivered_ranges().get(number)
+        if name == state.name or number in state.protocol.list_departed() or heard:
             raise LocalError(
                 f"cannot invite {name!r} again: it has sent a message or left, or is this member; "
                 "use another name"
@@ -143,8 +143,8 @@ class GroupMembership(Receiving):
         state, protocol = self._state, self._state.protocol
         if state.renumbers:
             return
-        for message in (*protocol.undelivered(), *self._decode_newer_view()):
-            named = protocol.number_named(message, member)
+        for message in (*protocol.list_undelivered(), *self._decode_newer_view()):
+            named = protocol.find_highest_number(message, member)
             if message.sender != member and named > last:
                 raise LocalError(
                     f"member {member} cannot have left after message {last}: held "
@@ -165,10 +165,10 @@ class GroupMembership(Receiving):
         state, protocol = self._state, self._state.protocol
         state.last_call = NO_CALL
         number = state.number(member)
-        if number not in protocol.departed():
+        if number not in protocol.list_departed():
             raise LocalError(f"{member!r} is in the group; call leave({member!r}, last) first")
-        for message in (*protocol.undelivered(), *self._decode_newer_view()):
-            if message.sender == number or protocol.number_named(message, number):
+        for message in (*protocol.list_undelivered(), *self._decode_newer_view()):
+            if message.sender == number or protocol.find_highest_number(message, number):
                 raise LocalError(
                     f"cannot forget {member!r}: held message {message.seq} of "
                     f"{state.roster.name(message.sender)!r} mentions it; retry after its delivery"
@@ -181,7 +181,7 @@ class GroupMembership(Receiving):
             del state.recent[key]
         state.record("forget", member)
 
-    def begin_at(self, frontier: Mapping[str, int] | None = None) -> None:
+    def start_from(self, frontier: Mapping[str, int] | None = None) -> None:
         """Start after messages that never arrive here, before anything is sent or received.
 
         `frontier`: member -> highest sequence number that counts as delivered. Late copies are
@@ -205,7 +205,7 @@ class GroupMembership(Receiving):
             tally = state.counters
             if tally.sent or tally.delivered or state.held:
                 raise LocalError(
-                    "begin_at() must precede all messages, but there are "
+                    "start_from() must precede all messages, but there are "
                     f"{tally.sent} sent, {tally.delivered} delivered, {state.held} held"
                 )
         with state.rollback_on_error(), state.translate_errors():
@@ -215,10 +215,10 @@ class GroupMembership(Receiving):
                     state.assumptions = Assumptions(starts_at_first_heard=True)
             else:
                 self._start_from_frontier(frontier)
-        state.record("begin_at", None if frontier is None else tuple(frontier.items()))
+        state.record("start_from", None if frontier is None else tuple(frontier.items()))
 
     def _start_from_pairs(self, pairs: Iterable[tuple[str, int]] | None) -> None:
-        self.begin_at(None if pairs is None else dict(pairs))
+        self.start_from(None if pairs is None else dict(pairs))
 
     def _start_from_frontier(self, frontier: Mapping[str, int]) -> None:
         state, protocol = self._state, self._state.protocol
@@ -239,14 +239,14 @@ class GroupMembership(Receiving):
             if new:
                 self._add_members(new)
         newest = {state.number(name): seq for name, seq in frontier.items() if name != state.name}
-        for member, last in protocol.departed().items():
+        for member, last in protocol.list_departed().items():
             if newest.get(member, 0) > last:
                 raise LocalError(
                     f"frontier has {newest[member]} for member {member}, who left after message "
                     f"{last}"
                 )
         if newest := {member: seq for member, seq in newest.items() if seq}:
-            protocol.begin_at(newest)
+            protocol.start_from(newest)
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """Replace a member's topics; call it at every member. Raise LocalError without topics."""
@@ -263,7 +263,7 @@ class GroupMembership(Receiving):
         state.record("subscribe", member, chosen)
         return self._effects.carry_out(effects, None)
 
-    def release(self, lost: Iterable[Id]) -> list[Message]:
+    def declare_lost(self, lost: Iterable[Id]) -> list[Message]:
         """Declare messages lost; return the messages that waited only for them, and their
         dependents.
 
@@ -295,7 +295,7 @@ class GroupMembership(Receiving):
             assumptions.mark_lost(protocol, numbers)
         try:
             with state.translate_errors():
-                effects = protocol.never_come(numbers)
+                effects = protocol.declare_lost(numbers)
         except LocalError:
             if assumptions is not None:
                 assumptions.missing_causes = before
@@ -341,7 +341,7 @@ def accept_invitation(
     if is_open and not can_be_open(protocol):
         raise DecodeError(f"invitation to an open group of {order}, which is always closed")
     try:
-        protocol.adopt(frontier)
+        protocol.install_join_state(frontier)
     except (TypeError, ValueError, LookupError, LocalError) as error:
         raise DecodeError(f"invitation has an invalid join state for order {order}") from error
     if not set(protocol.members) <= roster.names.keys():

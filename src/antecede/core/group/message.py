@@ -25,7 +25,7 @@ class Message(NamedTuple):
     """Sequence number of the sender, from 1; 0 in `Blocked`: a control message."""
     payload: bytes
     missing: tuple[Id, ...] = ()
-    """Causes not delivered before: lost (`Group.declare_lost`) or assumed (`Group.begin_at`)."""
+    """Causes not delivered before: lost (`Group.declare_lost`) or assumed (`Group.start_from`)."""
     reply_to: tuple[Id, ...] = ()
 
     @property
@@ -65,7 +65,7 @@ class Sent(bytes):
         return self.message.seq
 
 
-class Blocked(NamedTuple):
+class HeldMessage(NamedTuple):
     """Held message and what it waits for."""
 
     message: Message
@@ -198,7 +198,7 @@ class GroupEffect(NamedTuple):
     message: Message | None
     """None: a control message."""
     id: tuple[int, int] | None
-    """Id of the message at this member, as in `Group.blocked_by_id`."""
+    """Id of the message at this member, as in `Group.map_held_by_id`."""
     waits_for: tuple[Id, ...] = ()
     """Missing causes of a held or incompletely delivered message."""
     reason: str = ""
@@ -208,7 +208,7 @@ class GroupEffect(NamedTuple):
 
 
 class SendArguments(NamedTuple):
-    """Arguments of `Group.post`, decoded from own bytes."""
+    """Arguments of `Group.send_packets`, decoded from own bytes."""
 
     payload: bytes
     to: tuple[str, ...] | None = None

@@ -136,7 +136,7 @@ def make_protocol(
         if not isinstance(options.get(name), (kind, NoneType)):
             what = type(options[name]).__name__
             raise LocalError(f"{name}= is {what}; expected antecede.{kind.__name__}(...)")
-    given = build.numbered(options, numbers)
+    given = build.replace_names(options, numbers)
     try:
         return build.member(protocol_class, me, numbers.values(), given)
     except LocalError as error:

@@ -10,7 +10,16 @@ from typing import Any
 
 from antecede.core.clocks import contains
 from antecede.core.group.effects import GroupPart
-from antecede.core.group.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
+from antecede.core.group.message import (
+    HeldMessage,
+    Id,
+    Message,
+    Missing,
+    Packet,
+    Sent,
+    Stats,
+    Thread,
+)
 from antecede.core.group.options import insert_names
 from antecede.core.protocols import Addressing, Held, MessageId, Relation
 from antecede.errors import LocalError
@@ -22,24 +31,25 @@ _BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
 class Queries(GroupPart):
     """Read-only queries of the state."""
 
-    def blocked_on(self) -> list[Blocked]:
+    def list_held(self) -> list[HeldMessage]:
         """Return every held message with what it waits for."""
         state = self._state
         joins = len(state.roster.joins)
-        held = self._name_blocked(state.protocol.blocked_on())
+        held = self._name_blocked(state.protocol.list_held())
         return held + [
-            Blocked(m, (), (), None, at - joins) for m, at, _ in state.newer_view_frames.values()
+            HeldMessage(m, (), (), None, at - joins)
+            for m, at, _ in state.newer_view_frames.values()
         ]
 
-    def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
+    def map_held_by_id(self) -> dict[tuple[int, int], HeldMessage]:
         """Return what the protocol holds, by the `id` of `effects`."""
         protocol = self._state.protocol
-        held = protocol.blocked_on()
+        held = protocol.list_held()
         ids = (protocol.identity(entry.message) for entry in held)
         described = self._name_blocked(held)
         return {(key.sender, key.seq): entry for key, entry in zip(ids, described, strict=True)}
 
-    def _name_blocked(self, held: Sequence[Held]) -> list[Blocked]:
+    def _name_blocked(self, held: Sequence[Held]) -> list[HeldMessage]:
         state, described = self._state, []
         missing: tuple[MessageId, ...] | None = None
         waits_for: tuple[Id, ...] = ()
@@ -49,10 +59,10 @@ class Queries(GroupPart):
             silent = tuple([state.roster.name(k) for k in entry.silent]) if entry.silent else ()
             message = state.to_message(entry.message)
             reason = insert_names(entry.reason, state.roster.names) if entry.reason else ""
-            described.append(Blocked(message, waits_for, silent, entry.until_ns, 0, reason))
+            described.append(HeldMessage(message, waits_for, silent, entry.until_ns, 0, reason))
         return described
 
-    def missing(self) -> list[Missing]:
+    def list_missing(self) -> list[Missing]:
         """Return the missing messages that held ones depend on, by sender.
 
         Held messages are not included; members are, if any message of theirs is awaited (orders by
@@ -60,7 +70,7 @@ class Queries(GroupPart):
         O(held messages and members).
         """
         protocol, name = self._state.protocol, self._state.roster.name
-        blocked = protocol.blocked_on()
+        blocked = protocol.list_held()
         held_ids = {protocol.identity(entry.message) for entry in blocked}
         messages = Counter(chain.from_iterable(entry.missing for entry in blocked))
         members = Counter(chain.from_iterable(entry.silent for entry in blocked))
@@ -81,7 +91,7 @@ class Queries(GroupPart):
         if not every or protocol.guarantee.relation not in _BY_NUMBER:
             return {}
         known: dict[int, list[int]] = {sender: [0] for sender, _ in absent}
-        for member, bounds in protocol.delivered_runs().items():
+        for member, bounds in protocol.get_delivered_ranges().items():
             if member in known:
                 known[member] += (stop - 1 for stop in bounds[1::2])
         for sender, seq in held_ids:
@@ -105,7 +115,7 @@ class Queries(GroupPart):
             sent=tally.sent,
             delivered=tally.delivered,
             released=tally.delivered_incomplete,
-            held=state.protocol.held_count(),
+            held=state.protocol.count_held(),
             ahead=len(state.newer_view_frames),
             oldest=None if oldest is None else state.name_ids([oldest])[0],
             held_since_ns=None if oldest is None else tally.held_since[oldest],
@@ -126,7 +136,7 @@ class Queries(GroupPart):
                 f"order {self._state.order!r} renumbers messages, so it has no frontier by sender"
             )
         runs: dict[str, tuple[tuple[int, int], ...]] = {}
-        for member, bounds in sorted(self._state.protocol.delivered_runs().items()):
+        for member, bounds in sorted(self._state.protocol.get_delivered_ranges().items()):
             pairs = zip(bounds[::2], bounds[1::2], strict=True)
             runs[self._state.roster.name(member)] = tuple((a, stop - 1) for a, stop in pairs)
         return runs
@@ -145,19 +155,19 @@ class Queries(GroupPart):
                 f"order {state.order!r} renumbers messages, so numbers of {name} are unknown here; "
                 f"call last_seq() in the group of {name}"
             )
-        departed_last = state.protocol.departed().get(number)
+        departed_last = state.protocol.list_departed().get(number)
         if departed_last is not None:
             return departed_last
-        bounds = () if state.renumbers else state.protocol.delivered_runs().get(number, ())
-        # Messages that count as delivered may never have arrived (`begin_at`).
+        bounds = () if state.renumbers else state.protocol.get_delivered_ranges().get(number, ())
+        # Messages that count as delivered may never have arrived (`start_from`).
         heard = max(state.incarnations.find_highest_seq(name), bounds[-1] - 1 if bounds else 0)
         # Own messages without receivers count too.
         return max(heard, state.sent) if name == state.name else heard
 
-    def held(self) -> list[Packet]:
+    def list_held_packets(self) -> list[Packet]:
         """Return held messages as packets without receivers, for a joining member."""
         state = self._state
-        wires = [self._codec.encode(entry.message) for entry in state.protocol.blocked_on()]
+        wires = [self._codec.encode(entry.message) for entry in state.protocol.list_held()]
         return [Packet((), wire) for wire in (*wires, *state.newer_view_frames)]
 
     def thread(self, message: Message | Sent | Id) -> Thread:
@@ -177,7 +187,7 @@ class Queries(GroupPart):
         (one,) = named
         if one not in state.threads:
             raise LocalError(f"unknown message {shown(one[1])} of {one[0]}: never here, or dropped")
-        runs = state.protocol.delivered_runs()
+        runs = state.protocol.get_delivered_ranges()
 
         def was_here(message: Id) -> bool:
             number = state.roster.numbers.get(message[0])
@@ -185,7 +195,7 @@ class Queries(GroupPart):
 
         return state.threads.tree(state.threads.root(one), was_here)
 
-    def known_seq(self, member: str, of: str) -> int:
+    def get_known_seq(self, member: str, of: str) -> int:
         """Return the last number of `of` that `member` is known to have. Only in order "matrix"."""
         return int(
             self._get_matrix_method("knows")(self._state.number(member), self._state.number(of))

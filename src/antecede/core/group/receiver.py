@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from antecede.core.clocks import OwnClock, Seconds, parse_reading
+from antecede.core.clocks import MonotonicClock, Seconds, parse_reading
 from antecede.core.group.assumptions import Assumptions
 from antecede.core.group.effects import GroupPart
 from antecede.core.group.frames import format as frame
@@ -30,7 +30,7 @@ INCARNATION_BYTES = frame.MAX_NAME_BYTES + 32
 SUPERSEDED = "superseded by a newer incarnation of its sender"
 
 
-class Receiving(GroupPart):
+class Receiver(GroupPart):
     """Accepts messages, or rejects them without a change."""
 
     def receive(
@@ -105,7 +105,7 @@ class Receiving(GroupPart):
                 self._check_expected_id(expected_id, message, state.roster.names)
             if unknown_joins:
                 return self._hold_newer_view(bytes(wire), parts, unknown_joins, now)
-            return self._judged(message, parts, now, vouched=expected_id is not None)
+            return self._check_and_receive(message, parts, now, vouched=expected_id is not None)
         except ProtocolError as error:
             state.insert_names(error)
             raise
@@ -200,7 +200,7 @@ class Receiving(GroupPart):
         numbers = {theirs: known[name] for theirs, name in parts.names.items()}
         message = state.protocol.renumber(message, numbers)
         with state.translate_errors():
-            return self._judged(message, parts, now, vouched)
+            return self._check_and_receive(message, parts, now, vouched)
 
     def _add_members(self, names: Sequence[str]) -> list[Message]:
         state = self._state
@@ -223,7 +223,7 @@ class Receiving(GroupPart):
 
     # -- incarnations and content -------------------------------------------------------------
 
-    def _judged(
+    def _check_and_receive(
         self, message: Any, parts: Frame, now: int | None, vouched: bool = False
     ) -> list[Message]:
         """Check incarnations and content of a message, then pass it to the protocol.
@@ -234,7 +234,7 @@ class Receiving(GroupPart):
         state, incarnations = self._state, self._state.incarnations
         known = () if vouched else parts.known
         name = state.roster.names.get(message.sender)
-        note = state.has_control and state.protocol.is_note(message)
+        note = state.has_control and state.protocol.is_control(message)
         if name is None or (state.renumbers and note):
             return self._effects.carry_out(self._receive_within_limits(message, now), now)
         if state.renumbers:
@@ -318,7 +318,7 @@ class Receiving(GroupPart):
         state = self._state
         protocol, most = state.protocol, state.limits.max_held
         state.last_call = message, state.last_call[1]
-        if protocol.held_count() + len(state.newer_view_frames) < most:
+        if protocol.count_held() + len(state.newer_view_frames) < most:
             return protocol.receive(message, now=now)
         if protocol.would_hold(message, now):
             raise self._make_limit_error()
@@ -342,7 +342,7 @@ class Receiving(GroupPart):
         before = protocol.snapshot() if floors else None
         try:
             if before is not None:
-                protocol.begin_at(floors)
+                protocol.start_from(floors)
             effects = self._receive_within_limits(message, now)
         except ProtocolError:
             if before is not None:
@@ -411,7 +411,7 @@ class Receiving(GroupPart):
     def _latest_reading(self, now: int | None) -> int | None:
         """Return the later of an old reading and the clock's last one."""
         clock = getattr(self._state.protocol, "own_clock", None)
-        if now is None or not isinstance(clock, OwnClock) or clock.read_ns is None:
+        if now is None or not isinstance(clock, MonotonicClock) or clock.read_ns is None:
             return now
         return max(now, clock.read_ns - clock.shift_ns)
 

@@ -54,7 +54,7 @@ class Sender(GroupPart):
         state = self._state
         topics = _to_tuple(topics) or ()
         self._check_subscribers(topics)
-        packets = self.post(
+        packets = self.send_packets(
             payload, to=to, topics=topics, reply_to=reply_to, now=now, now_ns=now_ns
         )
         if not packets:  # no other member: the message has a number but no packet
@@ -86,7 +86,7 @@ class Sender(GroupPart):
                 "no number was used (post() uses one and returns an empty list)"
             )
 
-    def post(
+    def send_packets(
         self,
         payload: bytes,
         *,
@@ -211,9 +211,9 @@ class Sender(GroupPart):
             if names:
                 arguments[word] = tuple(names)
         if topics:
-            from antecede.core.protocols.topics import checked_topics
+            from antecede.core.protocols.topics import normalize_topics
 
-            arguments["topics"] = checked_topics(topics)
+            arguments["topics"] = normalize_topics(topics)
         if to:
             arguments["to"] = tuple(state.number(name) for name in to)
             if state.protocol.me in arguments["to"]:

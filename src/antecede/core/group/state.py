@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from antecede.core.clocks.encoding import Reader
+from antecede.core.clocks.encoding import ByteReader
 from antecede.core.group.assumptions import Assumptions
 from antecede.core.group.counters import GroupCounters
 from antecede.core.group.frames.format import Incarnation
@@ -112,7 +112,7 @@ INPUT_SHAPES: dict[str, Shape] = {
     "join": (TEXT,),
     "leave": OneOf((TEXT, NUMBER), (TEXT, NUMBER, BOOL)),
     "forget": (TEXT,),
-    "begin_at": (OneOf(None, IDS),),
+    "start_from": (OneOf(None, IDS),),
     "subscribe": (TEXT, NAMES),
     "release": (IDS,),
     "outgoing": (),
@@ -166,7 +166,7 @@ class GroupState:
         self.by_reply = relation is Relation.BY_REPLY
         self.is_total = relation is Relation.TOTAL
         self.names_causes = type(protocol).causes is not Protocol.causes
-        self.has_control = type(protocol).is_note is not Protocol.is_note
+        self.has_control = type(protocol).is_control is not Protocol.is_control
         self.records: list[bytes] = []
         self.incarnation = Incarnation(0, 0)
         self.incarnations = IncarnationTable()
@@ -196,7 +196,7 @@ class GroupState:
     @property
     def held(self) -> int:
         """Number of messages that wait for causes or a join."""
-        return self.protocol.held_count() + len(self.newer_view_frames)
+        return self.protocol.count_held() + len(self.newer_view_frames)
 
     # -- names ------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class GroupState:
 
     def is_control(self, message: Any) -> bool:
         """Return whether a message is a control message."""
-        return self.has_control and self.protocol.is_note(message)
+        return self.has_control and self.protocol.is_control(message)
 
     def find_causes(self, message: Any) -> tuple[Id, ...]:
         """Return the causes that a message names, by name."""
@@ -293,7 +293,7 @@ class GroupState:
 
 def _read_original(payload: bytes) -> Message:
     """Return the message inside a renumbered one; inverse of `FrameCodec.wrap_original`."""
-    reader = Reader(payload)
+    reader = ByteReader(payload)
     try:
         sender, seq = reader.block().decode(), reader.varint()
     except UnicodeDecodeError as error:

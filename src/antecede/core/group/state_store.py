@@ -50,7 +50,7 @@ class StateStore(GroupPart):
             )
         )
 
-    def log(self) -> list[bytes]:
+    def take_log(self) -> list[bytes]:
         """Return inputs since the last snapshot or call, and clear the log.
 
         `restore` takes them after the snapshot. Raises LocalError without `keep_log=True`.
@@ -104,7 +104,7 @@ class StateStore(GroupPart):
             if state.assumptions is not None and state.assumptions.starts_at_first_heard:
                 state.protocol.check_listening()
             if state.is_total:  # earlier versions did not store when own messages were sent
-                for held in state.protocol.blocked_on():
+                for held in state.protocol.list_held():
                     state.counters.record_hold(state.protocol.identity(held.message), None)
         except _INVALID as error:
             self._roll_back(before)
@@ -152,7 +152,7 @@ class StateStore(GroupPart):
         if protocol.snapshot() != inner or protocol.me != me or me not in protocol.members:
             raise ValueError("its restored state differs from the stored one")
         protocol.check_whole()
-        for held in protocol.blocked_on():
+        for held in protocol.list_held():
             written = protocol.encode(held.message)
             if protocol.decode(written, held.message.payload) != held.message:
                 raise ValueError("a held message has an impossible encoding")

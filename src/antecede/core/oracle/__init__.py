@@ -11,7 +11,7 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.core.oracle.channels import CAUSAL, FIFO, Model, arrivals, deliveries
     from antecede.core.oracle.cuts import LOST, Channel, Cuts, Witness
-    from antecede.core.oracle.events import DELIVER, EVENT, RECEIVE, SEND, Event
+    from antecede.core.oracle.events import DELIVER, EVENT, RECEIVE, SEND, OracleEvent
     from antecede.core.oracle.history import History
 else:
     __getattr__, __dir__ = lazy_names(
@@ -19,7 +19,7 @@ else:
         {
             "channels": "CAUSAL FIFO Model arrivals deliveries",
             "cuts": "Channel Cuts LOST Witness",
-            "events": "DELIVER EVENT Event RECEIVE SEND",
+            "events": "DELIVER EVENT OracleEvent RECEIVE SEND",
             "history": "History",
         },
     )

@@ -39,7 +39,7 @@ class EventLike(Protocol):
         """Their counters, in the same order."""
 
 
-class Event(NamedTuple):
+class OracleEvent(NamedTuple):
     """Plain event."""
 
     kind: str = EVENT

@@ -134,7 +134,7 @@ class History:
             delivered: set[str] = set()
             for row in rows:
                 if row.kind == DELIVER and row.id in pasts:
-                    missing = self.needed(row.id, pasts[row.id], member, relation) - delivered
+                    missing = self.find_needed(row.id, pasts[row.id], member, relation) - delivered
                     if missing:
                         faults.append(CausalViolation(row.id, member, frozenset(missing)))
                     delivered.add(row.id)
@@ -150,12 +150,14 @@ class History:
         pasts = self.pasts(relation)
         faults: list[Fault] = []
         for member in self.by_member:
-            faults += self._doubled_or_unsent(member)
+            faults += self._find_double_or_unsent(member)
             faults += self._find_unnecessary_holds(member, pasts, relation)
             faults += self._find_stuck(member)
         return faults
 
-    def needed(self, message: str, past: Iterable[str], member: str, relation: str) -> set[str]:
+    def find_needed(
+        self, message: str, past: Iterable[str], member: str, relation: str
+    ) -> set[str]:
         """Return the messages of a causal past that the member must deliver first."""
         needed = self._select_addressed(past, member)
         if relation == "total":
@@ -168,7 +170,7 @@ class History:
     def _select_addressed(self, messages: Iterable[str], member: str) -> set[str]:
         return {message for message in messages if member in self.find_recipients(message)}
 
-    def _doubled_or_unsent(self, member: str) -> list[Fault]:
+    def _find_double_or_unsent(self, member: str) -> list[Fault]:
         faults = []
         delivered: set[str] = set()
         for row in self.by_member[member]:
@@ -195,7 +197,7 @@ class History:
             if following is None or following.kind != DELIVER:
                 held = self._select_addressed(arrived & pasts.keys(), member) - delivered
                 for message in sorted(held):
-                    if self.needed(message, pasts[message], member, relation) <= delivered:
+                    if self.find_needed(message, pasts[message], member, relation) <= delivered:
                         unnecessary[message] = None
         return [Fault(message, member, UNNECESSARY) for message in unnecessary]
 

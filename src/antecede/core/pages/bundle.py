@@ -26,7 +26,7 @@ def read_asset(package: str, name: str) -> str:
     raise FileNotFoundError(f"page asset {name} of {package} is missing: reinstall antecede")
 
 
-def joined(modules: Iterable[str]) -> str:
+def bundle_modules(modules: Iterable[str]) -> str:
     """Return modules as one script with one scope. A module may import only from earlier ones."""
     parts = [_EXPORT.sub("", _IMPORT.sub("", text)) for text in modules]
     code = "\n".join(parts)
@@ -35,7 +35,9 @@ def joined(modules: Iterable[str]) -> str:
     return f'"use strict";\n(() => {{\n{code}\n}})();'
 
 
-def filled(template: str, script: str, style: str, connect: str, parts: Mapping[str, str]) -> str:
+def fill_template(
+    template: str, script: str, style: str, connect: str, parts: Mapping[str, str]
+) -> str:
     """Return the page of a template with `{{NAME}}` parts; `connect`: targets of requests."""
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "

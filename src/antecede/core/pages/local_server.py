@@ -57,7 +57,7 @@ class Site(Protocol):
         """Return the response to a POST of JSON."""
 
 
-class Guarded:
+class LocalServer:
     """Server of one site at `url`. Raises InputError if the port is not available."""
 
     def __init__(self, site: Site, port: int = 0) -> None:
@@ -79,7 +79,7 @@ class Guarded:
         self._server.shutdown()
         self._server.server_close()
 
-    def given_up(self) -> None:
+    def release_port(self) -> None:
         """Release the port of a server that has stopped serving."""
         self._server.server_close()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from antecede.core.protocols.registry import (
         ENTRIES,
         SYMBOLS,
-        Entry,
+        ProtocolEntry,
         entry,
         flat_class,
         of_order,
@@ -56,7 +56,7 @@ else:
                 "Hold MessageId NOTHING OWN Protocol Relation Transmit"
             ),
             "factory": "Factory MOST_MEMBERS promise relation_of smallest",
-            "registry": "ENTRIES Entry SYMBOLS entry flat_class of_order",
+            "registry": "ENTRIES ProtocolEntry SYMBOLS entry flat_class of_order",
             "reply.messages": "ID_BYTES SbMessage control_bytes",
             "reply.sb": "SemanticOrder",
             "reply.state": "PublishedOrderingList SEQNO_BYTES",

@@ -224,7 +224,7 @@ class Protocol:
         return NOTHING
 
     @property
-    def wants_ticks(self) -> bool:
+    def needs_ticks(self) -> bool:
         """True if `tick` can have an effect under these options. Hosts then call it regularly."""
         return self.guarantee.needs_time
 
@@ -233,20 +233,20 @@ class Protocol:
         """Return options for the checker, for protocols with required options (bounds, ...)."""
         return {}
 
-    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def select_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the given options of this new instance that have an effect.
 
         Members that give the other options too are in the same group.
         """
         return select_effective(type(self), options)
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         """Return every held message with the ids known to be missing for it."""
         return ()
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         """Return the number of held messages; O(1) in the built-in protocols."""
-        return len(self.blocked_on())
+        return len(self.list_held())
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
         """Return whether `receive` would hold the message and deliver none; False if unknown."""
@@ -261,12 +261,12 @@ class Protocol:
         """
         return False
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         """Return the numbers delivered here by member, as half-open ranges (first, stop, ...).
 
         All members ever known are included, this member too. See `Group.frontier`.
         """
-        raise LocalError(f"{type(self).__name__} does not implement delivered_runs()")
+        raise LocalError(f"{type(self).__name__} does not implement get_delivered_ranges()")
 
     def carry_in_lanes(self) -> None:
         """Switch a new instance to a host with sender logs; the default does nothing.
@@ -275,7 +275,7 @@ class Protocol:
         `send` must return exactly one `Transmit`, possibly without recipients.
         """
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         """Count the messages of other members up to these numbers as delivered.
 
         No message of these members may have arrived before. Raises LocalError in orders where
@@ -300,15 +300,15 @@ class Protocol:
 
     # -- membership -------------------------------------------------------------------------
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         """Return the last message number of each departed member, as passed to `leave`."""
         return {}
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         """Return the state from which a joining member starts, as plain nested tuples."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         """Start from the sponsor's join state, before anything else."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
@@ -337,17 +337,17 @@ class Protocol:
         """Remove a member; `last`: its last number (0: none). Held later messages are discarded."""
         raise LocalError(f"{type(self).__name__} does not let members leave")
 
-    def undelivered(self) -> Iterable[Any]:
+    def list_undelivered(self) -> Iterable[Any]:
         """Return the messages that wait here, and the control messages that the protocol holds."""
-        return (held.message for held in self.blocked_on())
+        return (held.message for held in self.list_held())
 
-    def number_named(self, message: Any, member: int) -> int:
+    def find_highest_number(self, message: Any, member: int) -> int:
         """Return the highest number of a member that another member's message names; 0: none."""
         if type(self).causes is Protocol.causes:
             return 0
         return max((seq for sender, seq in self.causes(message) if sender == member), default=0)
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Skip messages that are lost for good. Return the effects for messages that waited only
         for them.
 
@@ -401,7 +401,7 @@ class Protocol:
 
     def memory_bytes(self) -> int:
         """Return `storage_bytes` plus control information and payloads of all messages here."""
-        messages = [*(held.message for held in self.blocked_on()), *self.list_kept_messages()]
+        messages = [*(held.message for held in self.list_held()), *self.list_kept_messages()]
         return self.storage_bytes() + sum(
             self.control_bytes(message) + _payload_bytes(message.payload) for message in messages
         )
@@ -413,7 +413,7 @@ class Protocol:
     renumbers: ClassVar[bool] = False
     """True if other members may see a sender and number that differ from the origin's."""
 
-    def is_note(self, message: Any) -> bool:
+    def is_control(self, message: Any) -> bool:
         """Return whether the message is a control message, with no payload to deliver."""
         return False
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from antecede.core.protocols.base import Guarantee, Protocol, Relation
 from antecede.core.protocols.options.checks import with_trial
-from antecede.core.protocols.registry import Entry
+from antecede.core.protocols.registry import ProtocolEntry
 from antecede.errors import LocalError
 
 Factory = Callable[..., Any]
@@ -64,7 +64,7 @@ def label_control_messages(member: Protocol, name: str) -> None:
     member.note_payload = f"note-{name}"
 
 
-def smallest(entry: Entry, options: Mapping[str, Any]) -> dict[int, Protocol]:
+def smallest(entry: ProtocolEntry, options: Mapping[str, Any]) -> dict[int, Protocol]:
     """Return the smallest group of a built-in protocol, with its trial options."""
     factory = entry.load()
     if not entry.flat:
@@ -72,10 +72,10 @@ def smallest(entry: Entry, options: Mapping[str, Any]) -> dict[int, Protocol]:
     return flat(factory, range(2), with_trial(factory, range(MOST_MEMBERS), options))
 
 
-def numbered(options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
+def replace_names(options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
     """Return options with member numbers for names. Raises LocalError for unknown names."""
     return {
-        name: value.numbered(numbers) if hasattr(value, "numbered") else value
+        name: value.replace_names(numbers) if hasattr(value, "replace_names") else value
         for name, value in options.items()
     }
 

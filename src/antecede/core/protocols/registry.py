@@ -13,7 +13,7 @@ _DEFECTIVE = "as-published"
 _NO_NULLS = "no-null-messages"
 
 
-class Entry(NamedTuple):
+class ProtocolEntry(NamedTuple):
     """A built-in protocol."""
 
     name: str
@@ -77,10 +77,10 @@ _CLOCK_VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "recovery": {"retry_s": 2.0},
     "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
 }
-ENTRIES: Mapping[str, Entry] = {
+ENTRIES: Mapping[str, ProtocolEntry] = {
     entry.name: entry
     for entry in (
-        Entry(
+        ProtocolEntry(
             "unordered",
             "no order",
             "Sahai et al. 2020, Message ordering",
@@ -89,7 +89,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(1)",
             storage="O(n + g)",
         ),
-        Entry(
+        ProtocolEntry(
             "fifo",
             "FIFO order",
             "Sahai et al. 2020, Message ordering",
@@ -98,7 +98,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(1)",
             storage="O(n + g)",
         ),
-        Entry(
+        ProtocolEntry(
             "bss",
             "causal order by vector clocks (Birman, Schiper, Stephenson)",
             "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol",
@@ -110,7 +110,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(n)",
             storage="O(n)",
         ),
-        Entry(
+        ProtocolEntry(
             "idr",
             "causal order by immediate dependencies",
             "Evropeytsev et al. 2016, section 3.2 (the comparator), errata",
@@ -119,7 +119,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(l)",
             storage="O(n + l)",
         ),
-        Entry(
+        ProtocolEntry(
             "hierarchical",
             "causal order through super peers, by bit vectors",
             "Evropeytsev et al. 2016, section 3.1",
@@ -137,7 +137,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(n) bits inside, O(e) pairs + O(n) bits outside",
             storage="O(n) bits inside, O(e) + O(n) bits outside",
         ),
-        Entry(
+        ProtocolEntry(
             "sb",
             "semantic order: a reply after the message it replies to",
             "Bhavanasi and Iyer, section IV",
@@ -161,7 +161,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "ses",
             "causal order for chosen recipients (Schiper, Eggli, Sandoz)",
             "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol",
@@ -176,7 +176,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(n^2)",
             storage="O(n^2)",
         ),
-        Entry(
+        ProtocolEntry(
             "sent",
             "causal order for chosen recipients by a matrix (Raynal, Schiper, Toueg)",
             "Sahai et al. 2020, Matrix Time; errata",
@@ -185,7 +185,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(n^2)",
             storage="O(n^2)",
         ),
-        Entry(
+        ProtocolEntry(
             "matrix",
             "causal order by matrix clocks: stability, and recovery of lost messages",
             "Sahai et al. 2020, Matrix Time",
@@ -199,7 +199,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(n^2)",
             storage="O(n^2 + u n^2)",
         ),
-        Entry(
+        ProtocolEntry(
             "ds",
             "causal order by dependency sequences",
             "Evropeytsev et al. 2016, section 3.2 (the second comparator)",
@@ -209,7 +209,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(n)",
             storage="O(n)",
         ),
-        Entry(
+        ProtocolEntry(
             "total",
             "total order by a sequencer",
             "Defago, Schiper and Urban 2004, fixed sequencer",
@@ -218,7 +218,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(1)",
             storage="O(n + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "total-agreed",
             "total order by agreed timestamps: linear time and acknowledgements",
             "Lamport 1978",
@@ -228,7 +228,7 @@ ENTRIES: Mapping[str, Entry] = {
             storage="O(n + q)",
             page="total",
         ),
-        Entry(
+        ProtocolEntry(
             "linear",
             "causal order by linear time",
             "Tsuneizumi et al., sections 4.1 and 6",
@@ -255,7 +255,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "physical",
             "causal order by synchronized clocks",
             "Tsuneizumi et al., sections 4.2, 5 and 6",
@@ -271,7 +271,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "linear-physical",
             "causal order by linear time, without the pairs that clocks exclude",
             "Tsuneizumi et al., sections 5 and 6",
@@ -287,7 +287,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(1)",
             storage="O(n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "tv",
             "order by topic vectors",
             "Nakayama 2017, section 2",
@@ -297,7 +297,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(t)",
             storage="O(t + n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "tv-lt",
             "order by topic vectors and linear time",
             "Nakayama 2017, section 2",
@@ -306,7 +306,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(t)",
             storage="O(t + n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "tv-pt",
             "order by topic vectors and physical time",
             "Nakayama 2017, section 2",
@@ -317,7 +317,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(t)",
             storage="O(t + n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "tv-vt",
             "topic-based causal order by vector clocks: the exact reference",
             "Nakayama 2017, section 3",
@@ -328,7 +328,7 @@ ENTRIES: Mapping[str, Entry] = {
             overhead="O(t + n)",
             storage="O(t + n + g + q)",
         ),
-        Entry(
+        ProtocolEntry(
             "htbc",
             "topic-based causal order by topic vectors, linear and physical time",
             "Nakayama 2017, section 2",
@@ -359,7 +359,7 @@ def of_order(name: str) -> str:
     return f"{name!r} is an order, not a protocol: {ORDERS[name]}; see docs/protocols/README.md"
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> ProtocolEntry:
     """Return the protocol of a name. Raises LocalError with the known names."""
     if name not in ENTRIES:
         known = of_order(name) or f"choose from {', '.join(ENTRIES)}"

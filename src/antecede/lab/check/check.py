@@ -21,7 +21,7 @@ from antecede.errors import LocalError, OptionError
 from antecede.lab.check import results
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import ConstructionError, GroupUnderTest
-from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, watching
+from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, watch_calls
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import Exploration, Failure, Suite, Verdict, classify_error
 from antecede.lab.check.scenario.parse import Setup
@@ -140,7 +140,7 @@ def run_check(
     resolved = find_target(target, variant, options)
     size = SearchSize(members, messages, thorough, quick)
     ignorable = frozenset[str]() if first_failure else IGNORABLE
-    with watching(limit_s):
+    with watch_calls(limit_s):
         try:
             return _check_target(resolved, size, ignorable, seed, progress)
         except ConstructionError as error:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from antecede.core.clocks import NS, down_ns
-from antecede.core.oracle import Event, history
+from antecede.core.oracle import OracleEvent, history
 from antecede.core.protocols import Guarantee, MessageId, Protocol, Relation
 from antecede.errors import LocalError
 from antecede.lab.check import results
@@ -260,8 +260,8 @@ class JudgedRun(Session):
     def _fails_queries(self) -> bool:
         for at, member in self.world.members.items():
             with self._catch_errors(at):
-                held = call_guarded(lambda one=member: tuple(one.blocked_on()))
-                call_guarded(member.held_count)
+                held = call_guarded(lambda one=member: tuple(one.list_held()))
+                call_guarded(member.count_held)
                 for waiting in held:
                     with suppress(LocalError):  # a protocol may not know the causes
                         call_guarded(lambda one=member, of=waiting: tuple(one.causes(of.message)))
@@ -362,7 +362,7 @@ class JudgedRun(Session):
                     return self._make_failure(results.STUCK, self.names[at], label)
         return None
 
-    def build_events(self) -> list[Event]:
+    def build_events(self) -> list[OracleEvent]:
         """Return the steps of members with an application as events."""
         steps = (step for step in self.world.steps if step.at in self.guarantees)
         return steps_to_events((str(one.at), one.kind, one.label, one.detail) for one in steps)

@@ -16,7 +16,7 @@ from antecede.lab.check.harness.effects import ContractError
 from antecede.lab.check.harness.guarded_calls import call_guarded
 
 
-class Claim(NamedTuple):
+class DeliveryClaim(NamedTuple):
     """Claim that member `about` has message `number` of `sender`."""
 
     about: int
@@ -42,7 +42,7 @@ def has_claims(member: Protocol) -> bool:
 
 def find_claims(
     member: Protocol, present: Sequence[int], senders: Iterable[int]
-) -> Iterator[Claim]:
+) -> Iterator[DeliveryClaim]:
     """Yield the largest claims about other members; raises ContractError. LocalError: no claim."""
     others = [about for about in present if about != member.me]
     if _has_method(member, "stable", 0):
@@ -51,13 +51,13 @@ def find_claims(
             raise ContractError(f"stable() must return numbers by member, not {stable!r}")
         for sender, number in (stable or {}).items():
             if _check_number("stable()", number):
-                yield from (Claim(about, sender, number, True) for about in others)
+                yield from (DeliveryClaim(about, sender, number, True) for about in others)
     if _has_method(member, "knows", 2):
         for about in others:
             for sender in senders:
                 number = _query(member, "knows", about, sender)
                 if number is not None and _check_number("knows()", number):
-                    yield Claim(about, sender, number, False)
+                    yield DeliveryClaim(about, sender, number, False)
 
 
 def _query(member: Protocol, method: str, *arguments: int) -> Any:

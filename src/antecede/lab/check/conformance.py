@@ -170,7 +170,7 @@ class _Adversary:
     def _has_in_flight(self) -> bool:
         members = self.checked_run.world.members
         return any(
-            not members[copy.target].is_note(copy.message)
+            not members[copy.target].is_control(copy.message)
             for copy in self.checked_run.world.in_flight
         )
 

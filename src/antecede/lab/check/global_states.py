@@ -22,7 +22,7 @@ from antecede.core.global_snapshots import (
     Record,
     Tell,
 )
-from antecede.core.oracle import RECEIVE, SEND, Channel, Cuts, Event, Witness
+from antecede.core.oracle import RECEIVE, SEND, Channel, Cuts, OracleEvent, Witness
 from antecede.errors import LimitError
 
 FIFO, ANY = "fifo", "any"
@@ -49,7 +49,7 @@ class SnapshotAction(NamedTuple):
     copy: ChannelCopy | None = None
 
 
-class SnapshotPlan(NamedTuple):
+class SnapshotWorkload(NamedTuple):
     """Sends of each member in order, and the members that start a snapshot."""
 
     members: tuple[str, ...]
@@ -60,7 +60,7 @@ class SnapshotPlan(NamedTuple):
 class StateFailure(NamedTuple):
     """Run whose recorded global state is inconsistent or incomplete."""
 
-    plan: SnapshotPlan
+    plan: SnapshotWorkload
     moves: tuple[SnapshotAction, ...]
     why: str
     witness: Witness | None = None
@@ -78,14 +78,14 @@ class SnapshotSearch(NamedTuple):
 class SnapshotRun:
     """State of a run: algorithms, channels, history."""
 
-    def __init__(self, make_algorithm: Make, plan: SnapshotPlan, channels: str) -> None:
+    def __init__(self, make_algorithm: Make, plan: SnapshotWorkload, channels: str) -> None:
         self.plan, self.fifo = plan, channels == FIFO
         self.algorithms = {name: make_algorithm(name, plan.members) for name in plan.members}
         self.make_algorithm = make_algorithm
         self.in_flight: tuple[ChannelCopy, ...] = ()
         self.next = dict.fromkeys(plan.members, 0)
         self.initiators = set(plan.initiators)
-        self.rows: list[Event] = []
+        self.rows: list[OracleEvent] = []
         self.actions: list[SnapshotAction] = []
         self.cut: dict[str, int] = {}
         self.channel_states: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -152,7 +152,7 @@ class SnapshotRun:
         to = [to for one, to in self.plan.sends if one == sender][self.next[sender]]
         self.next[sender] += 1
         name = f"{sender}{self.next[sender]}"
-        self.rows.append(Event(kind=SEND, id=name, member=sender))
+        self.rows.append(OracleEvent(kind=SEND, id=name, member=sender))
         self.cut_sides[name] = sender not in self.cut, None
         self.in_flight += (ChannelCopy(sender, to, name, algorithm.send(to)),)
 
@@ -167,7 +167,7 @@ class SnapshotRun:
         self._apply_effects(
             action.member, algorithm.arrive(copy.sender, copy.snapshot_number, copy.name)
         )
-        self.rows.append(Event(kind=RECEIVE, id=copy.name, member=action.member))
+        self.rows.append(OracleEvent(kind=RECEIVE, id=copy.name, member=action.member))
         self.cut_sides[copy.name] = self.cut_sides[copy.name][0], action.member not in self.cut
 
     def _apply_effects(self, member: str, effects: Sequence[Effect]) -> None:
@@ -204,7 +204,7 @@ class SnapshotRun:
         return found
 
 
-def list_plans(members: int, messages: int) -> Iterator[SnapshotPlan]:
+def list_plans(members: int, messages: int) -> Iterator[SnapshotWorkload]:
     """Yield every plan of up to `messages` messages; one or two members start the snapshot."""
     names = tuple("PQRSTUVW"[:members])
     pairs = [(a, b) for a in names for b in names if a != b]
@@ -214,7 +214,7 @@ def list_plans(members: int, messages: int) -> Iterator[SnapshotPlan]:
                 sends, key=lambda one: one[0]
             ):  # skip permutations of the same plan
                 for begins in (names[:1], names[:2]):
-                    yield SnapshotPlan(names, sends, begins)
+                    yield SnapshotWorkload(names, sends, begins)
 
 
 def explore(
@@ -266,7 +266,7 @@ def play(
     pairs = [(a, b) for a in names for b in names if a != b]
     sends = tuple(sorted((chance.choice(pairs) for _ in range(messages)), key=lambda one: one[0]))
     begins = tuple(chance.sample(names, chance.randint(1, members)))
-    world = SnapshotRun(make_algorithm, SnapshotPlan(names, sends, begins), channels)
+    world = SnapshotRun(make_algorithm, SnapshotWorkload(names, sends, begins), channels)
     while moves := list(world.list_enabled()):
         world.apply(chance.choice(moves))
     return world.find_failure()

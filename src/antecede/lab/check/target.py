@@ -22,7 +22,7 @@ from antecede.lab.check.harness.guarded_calls import (
     format_error,
     in_words,
     raise_own,
-    watching,
+    watch_calls,
 )
 
 LOAD_TIMEOUT_S = 60.0
@@ -88,7 +88,7 @@ def _call_factory(function: Callable[..., Any], file: str) -> Target:
         hint = f"return Target(name, {name}, Topology) from a function without arguments"
         raise InputError(f"{what}: {hint}; {_EXAMPLE}", path=file, line=line) from error
     try:
-        with watching():
+        with watch_calls():
             result = call_guarded(function)
     except BaseException as error:
         raise_own(error)
@@ -112,7 +112,7 @@ def _try_target(target: Target, name: str, file: str) -> None:
         groups = target.factory, *_SMALLEST, target.options
         make = partial(build.hierarchy, *groups, topology=target.topology)
     try:
-        with watching():
+        with watch_calls():
             made = call_guarded(make)
     except BaseException as error:
         raise_own(error)
@@ -188,7 +188,7 @@ def _import_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with watching(LOAD_TIMEOUT_S):
+        with watch_calls(LOAD_TIMEOUT_S):
             call_guarded(spec.loader.exec_module, module)
     except BaseException as error:  # a file may call sys.exit
         raise_own(error)
@@ -201,7 +201,7 @@ def _import_file(path: Path) -> ModuleType:
 def _try_class(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
     try:
         # The class declares its required options (bounds, subscriptions).
-        with watching():
+        with watch_calls():
             tried = call_guarded(with_trial, cls, range(MOST_MEMBERS), options)
             member = call_guarded(cls, 0, (0, 1), **tried)
             call_guarded(member.snapshot)
@@ -223,7 +223,7 @@ def check_member(member: Any, name: str, file: str) -> None:
         what = f"{name}.guarantee is a {type(member.guarantee).__name__}, not a Guarantee"
         raise InputError(what, path=file)
     try:
-        with watching():
+        with watch_calls():
             hash(call_guarded(member.snapshot))
     except TypeError as error:
         what = f"the snapshot of {name} is not hashable ({error}); use tuples"

@@ -21,7 +21,7 @@ from antecede.lab.check.scenario import ScriptRun, parse_script, run_script
 from antecede.lab.demo import engines
 from antecede.lab.demo.arrivals import Arrivals
 from antecede.lab.demo.evaluation import DELAY, MeasuredOverhead, evaluate, format_evaluation
-from antecede.lab.demo.held_message_story import HeldMessage, find_held
+from antecede.lab.demo.held_message_story import HeldMessageStory, find_held
 from antecede.lab.diagram import draw_text, from_run
 from antecede.progress import Progress
 from antecede.tables.order import BaselineOutcome
@@ -120,16 +120,16 @@ DIAGRAM_COLUMNS = 78
 LEAST_S = 0.1
 
 
-class Findings(NamedTuple):
+class DemoFindings(NamedTuple):
     """Content of the page."""
 
     outcomes: list[BaselineOutcome]
-    held: HeldMessage | None
+    held: HeldMessageStory | None
     counterexample: Counterexample
     evaluation: list[MeasuredOverhead]
 
 
-def heading(number: int, text: str) -> None:
+def print_heading(number: int, text: str) -> None:
     """Print the heading of a step."""
     print(f"\n{number}  {text}")
 
@@ -186,7 +186,7 @@ def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
     return outcomes
 
 
-def tell_held(events: Sequence[Event]) -> HeldMessage | None:
+def tell_held(events: Sequence[Event]) -> HeldMessageStory | None:
     """Print the story of one held message."""
     held = find_held(events)
     for line in held.lines() if held else ["no message was held back: every cause arrived first"]:

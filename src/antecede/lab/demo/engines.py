@@ -12,7 +12,7 @@ import pyarrow
 from antecede.errors import AntecedeError
 from antecede.lab.demo.arrivals import Arrivals, choose_watermarks
 from antecede.tables import order
-from antecede.tables.kernels import timed
+from antecede.tables.kernels import measure_compile_time
 
 POLL_S = 0.2
 FIRST_ROWS = 1000
@@ -43,7 +43,7 @@ def order_locally(arrivals: Arrivals) -> OrderedRows:
     spec, begin = make_order_spec(arrivals), time.monotonic()
     order.order_table(arrivals.table.slice(0, FIRST_ROWS), spec)
     first_s = time.monotonic() - begin
-    with timed() as spent:
+    with measure_compile_time() as spent:
         table = order.order_table(arrivals.table, spec)
     return OrderedRows(table, spent.working_s, first_s)
 

@@ -12,7 +12,7 @@ SHORT_MS, LONG_MS = 40.0, 400.0
 LEAD_MS = 120.0
 
 
-class HeldMessage(NamedTuple):
+class HeldMessageStory(NamedTuple):
     """Message that arrived before a cause."""
 
     at: str
@@ -56,17 +56,17 @@ class HeldMessage(NamedTuple):
         return [
             f"{self.cause.member} wrote {self.cause.id}: {self.cause.text!r}",
             f"{self.sent.member} wrote {self.sent.id}: {self.sent.text!r}",
-            f"{self.sent.id} reached {self.at} first; there blocked_on() returned:",
+            f"{self.sent.id} reached {self.at} first; there list_held() returned:",
             f"    {self.delivered.text}",
             f"{self.cause.id} arrived {self.wait_ms:.0f} ms later; both were delivered in order",
         ]
 
 
-def find_held(events: Sequence[Event]) -> HeldMessage | None:
+def find_held(events: Sequence[Event]) -> HeldMessageStory | None:
     """Return a held message released by another sender's message, preferably a reply; or None."""
     sends = {event.id: event for event in events if event.kind == SEND}
     held_messages = [
-        HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id])
+        HeldMessageStory(event.member or "", sends[event.id], arrived, event, sends[key.id])
         for event, arrived, key in _find_released(events)
         if event.id in sends and key.id in sends and key.id in arrived.parents
         if sends[key.id].member != sends[event.id].member

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from antecede.formatting import count_and_part, counted, duration
-from antecede.lab.demo.demo import Findings
+from antecede.lab.demo.demo import DemoFindings
 from antecede.lab.demo.evaluation import DELAY, format_evaluation
-from antecede.lab.demo.held_message_story import HeldMessage
+from antecede.lab.demo.held_message_story import HeldMessageStory
 from antecede.lab.diagram import draw_svg, from_events, from_run
 from antecede.lab.report import Figure, render
 from antecede.tables.order import BaselineOutcome
 from antecede.tables.trace import Event
 
 
-def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:
+def write_page(
+    path: Path, findings: DemoFindings, events: Sequence[Event], conditions: str
+) -> None:
     """Write the page of a demo."""
     page = render(
         "demo.html",
@@ -80,7 +82,7 @@ def _make_rows(outcomes: Sequence[BaselineOutcome]) -> list[dict[str, Any]]:
     ]
 
 
-def _draw_held(held: HeldMessage, events: Sequence[Event]) -> Figure:
+def _draw_held(held: HeldMessageStory, events: Sequence[Event]) -> Figure:
     first, last = held.window_ns
     drawing = from_events(events, first=first, last=last, members=held.members)
     caption = (
@@ -90,7 +92,7 @@ def _draw_held(held: HeldMessage, events: Sequence[Event]) -> Figure:
     return Figure(draw_svg(drawing), caption)
 
 
-def _draw_counterexample(findings: Findings) -> Figure:
+def _draw_counterexample(findings: DemoFindings) -> Figure:
     result = findings.counterexample
     return Figure(
         draw_svg(from_run(result.run)),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         compute_widths,
         from_failure,
         from_run,
-        stacked,
+        stack_diagrams,
     )
     from antecede.lab.diagram.svg import draw_stacked, draw_svg
     from antecede.lab.diagram.text import draw_text
@@ -21,7 +21,7 @@ else:
         __name__,
         {
             "notebook": "Picture collect_states draw_notebook format_states",
-            "scenario_diagram": "compute_widths from_failure from_run stacked",
+            "scenario_diagram": "compute_widths from_failure from_run stack_diagrams",
             "svg": "draw_stacked draw_svg",
             "text": "draw_text",
             "themes": "LIGHT THEMES page_switches",

@@ -14,7 +14,7 @@ from typing import Any, Final
 from antecede.core.diagram_model import Diagram
 from antecede.errors import LocalError
 from antecede.lab.check.scenario import ScriptRun, format_action
-from antecede.lab.diagram.scenario_diagram import stacked
+from antecede.lab.diagram.scenario_diagram import stack_diagrams
 from antecede.lab.diagram.svg import draw_stacked
 from antecede.lab.diagram.text import draw_text
 from antecede.lab.diagram.themes import IN_PAGE
@@ -45,7 +45,7 @@ def draw_notebook(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Pi
     if titles and len(titles) != len(runs):
         raise LocalError(f"{len(titles)} titles for {len(runs)} runs")
     if runs:
-        diagrams = stacked(runs, titles or [run.script.title for run in runs])
+        diagrams = stack_diagrams(runs, titles or [run.script.title for run in runs])
     texts = [f"{one.title}\n\n{draw_text(one, width=TEXT_WIDTH)}" for one in diagrams]
     return Picture(draw_stacked(diagrams, IN_PAGE), "\n\n".join(texts))
 

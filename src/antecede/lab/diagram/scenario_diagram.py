@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from antecede.core import diagram_model
-from antecede.core.diagram_model import MEANING, Arrow, Diagram, Held, Lane, Mark, State, Tick
+from antecede.core.diagram_model import (
+    MEANING,
+    Arrow,
+    AxisTick,
+    Diagram,
+    HeldSpan,
+    Lane,
+    Mark,
+    StateLabel,
+)
 from antecede.core.global_snapshots import Make
 from antecede.lab.check import ChannelCopy, SnapshotRun, StateFailure, harness
 from antecede.lab.check.scenario import (
@@ -13,7 +22,7 @@ from antecede.lab.check.scenario import (
     CommandResult,
     ScenarioEvent,
     ScriptRun,
-    changed_states,
+    find_changed_states,
 )
 
 
@@ -22,7 +31,7 @@ def from_run(run: ScriptRun, title: str = "") -> Diagram:
     return _DiagramBuilder(run, {}, title).build()
 
 
-def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
+def stack_diagrams(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
     """Return the diagrams of a scenario under several protocols, with a common time axis."""
     width = compute_widths(runs)
     return [
@@ -55,12 +64,12 @@ class _DiagramBuilder:
         self.acknowledged: dict[tuple[int, str], list[float]] = {}
         self.marks: list[Mark] = []
         self.arrows: list[Arrow] = []
-        self.waiting: dict[tuple[int, str], Held] = {}
-        self.holds: list[Held] = []
-        self.ticks: list[Tick] = []
-        self.states: list[State] = []
+        self.waiting: dict[tuple[int, str], HeldSpan] = {}
+        self.holds: list[HeldSpan] = []
+        self.ticks: list[AxisTick] = []
+        self.states: list[StateLabel] = []
         self.changed: dict[int, list[tuple[str, dict[str, str]]]] = {}
-        for result, name, fields in changed_states(run.results):
+        for result, name, fields in find_changed_states(run.results):
             self.changed.setdefault(result.number, []).append((name, fields))
 
     def build(self) -> Diagram:
@@ -90,7 +99,7 @@ class _DiagramBuilder:
 
     def _add_result(self, result: CommandResult) -> None:
         self.time += 1.0
-        self.ticks.append(Tick(self.time, str(result.number)))
+        self.ticks.append(AxisTick(self.time, str(result.number)))
         begin, marked = self.time, False
         for one in result.events:
             if one.kind in MEANING:
@@ -100,7 +109,7 @@ class _DiagramBuilder:
             self._add_event(one)
         for name, fields in self.changed.get(result.number, ()):
             lines = tuple(f"{field} {text}" for field, text in fields.items())
-            self.states.append(State(self.timeline_of[name], self.time, lines))
+            self.states.append(StateLabel(self.timeline_of[name], self.time, lines))
         self.time = max(self.time, begin + self.width.get(result.number, 1) - 1)
 
     def _add_event(self, event: ScenarioEvent) -> None:
@@ -117,7 +126,7 @@ class _DiagramBuilder:
             sent = waiting.pop(0) if waiting else self.sent.get((source, event.label), self.time)
             self.arrows.append(Arrow(event.label, source, sent, lane, self.time))
         elif event.kind == harness.HELD:
-            self.waiting[key] = Held(lane, event.label, self.time, None, event.others)
+            self.waiting[key] = HeldSpan(lane, event.label, self.time, None, event.others)
         elif event.kind == harness.JOINED:
             self.timelines[lane] = self.timelines[lane]._replace(begin=self.time)
         elif event.kind == harness.LEFT:
@@ -183,7 +192,7 @@ def from_failure(failure: StateFailure, make_algorithm: Make, channels: str) -> 
                 bad = wrong is not None and (wrong.id, wrong.target) == (copy.name, move.member)
                 note = wrong.what if bad and wrong is not None else ""
                 marks.append(Mark(lane, step, diagram_model.DELIVER, copy.name, note, bad))
-    ticks = tuple(Tick(k, str(k)) for k in range(1, len(failure.moves) + 1))
+    ticks = tuple(AxisTick(k, str(k)) for k in range(1, len(failure.moves) + 1))
     names = tuple(Lane(name) for name in failure.plan.members)
     return Diagram(
         failure.why,

@@ -15,7 +15,7 @@ from xml.sax import saxutils
 from xml.sax.saxutils import quoteattr
 
 from antecede.core import diagram_model
-from antecede.core.diagram_model import MEANING, Arrow, Diagram, Held, Mark
+from antecede.core.diagram_model import MEANING, Arrow, Diagram, HeldSpan, Mark
 from antecede.lab.diagram.svg_layout import CHARACTER as STATE_CHARACTER
 from antecede.lab.diagram.svg_layout import LINE as STATE_LINE
 from antecede.lab.diagram.svg_layout import (
@@ -247,7 +247,7 @@ class _SvgDiagram:
             return text
         return f"{text}, {arrow.arrived - arrow.sent:.1f} {self.diagram.unit} on its way"
 
-    def _draw_bar(self, held: Held) -> None:
+    def _draw_bar(self, held: HeldSpan) -> None:
         box = self._compute_bar_box(held)
         still = " to the end" if held.end is None else ""
         self.parts.append(
@@ -257,13 +257,13 @@ class _SvgDiagram:
         )
         self.labels.block(box)
 
-    def _compute_bar_box(self, held: Held) -> Box:
+    def _compute_bar_box(self, held: HeldSpan) -> Box:
         left = self.to_x(held.begin)
         right = self.to_x(self.diagram.end if held.end is None else held.end)
         top = self.timeline_y[held.lane] + 8.0 + self.rows[held] * BAR_STEP
         return Box(left, top, max(left + 3.0, right), top + BAR_HEIGHT)
 
-    def _draw_reason(self, held: Held) -> None:
+    def _draw_reason(self, held: HeldSpan) -> None:
         bar, text = self._compute_bar_box(held), _describe_hold(held)
         width = len(text) * SMALL_CHARACTER + 8.0
         if width <= bar.right - bar.left:
@@ -426,7 +426,7 @@ _VERBS = {
 }
 
 
-def _describe_hold(held: Held) -> str:
+def _describe_hold(held: HeldSpan) -> str:
     waits = f"waits for {', '.join(held.waits_for)}" if held.waits_for else "is held back"
     return f"{held.label} {waits}"
 
@@ -435,8 +435,8 @@ def _make_tooltip(text: str) -> str:
     return f"<title>{escape(text)}</title>"
 
 
-def _assign_rows(holds: Iterable[Held]) -> dict[Held, int]:
-    rows: dict[Held, int] = {}
+def _assign_rows(holds: Iterable[HeldSpan]) -> dict[HeldSpan, int]:
+    rows: dict[HeldSpan, int] = {}
     free: dict[tuple[int, int], float] = {}
     for held in sorted(holds, key=lambda held: (held.begin, held.label)):
         row = 0

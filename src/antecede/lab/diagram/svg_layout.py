@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from antecede.core.diagram_model import State
+from antecede.core.diagram_model import StateLabel
 
 LINE: Final = 12.0
 CHARACTER: Final = 6.4
@@ -24,17 +24,17 @@ GAP: Final = 12.0
 class PlacedState(NamedTuple):
     """State with its position: px below the timeline, and from the left."""
 
-    state: State
+    state: StateLabel
     left: float
     below: float
 
 
 def place_states(
-    states: Iterable[State], x: Callable[[float], float], left: float, right: float
+    states: Iterable[StateLabel], x: Callable[[float], float], left: float, right: float
 ) -> tuple[list[PlacedState], float]:
     """Return the states of a timeline, placed in rows, and their total height."""
     rows: list[tuple[float, float]] = []
-    places: list[tuple[int, State, float]] = []
+    places: list[tuple[int, StateLabel, float]] = []
     for state in sorted(states, key=lambda state: state.at):
         width = max(map(len, state.lines)) * CHARACTER + GAP
         begin = min(max(left, x(state.at) - 4.0), max(left, right - width))

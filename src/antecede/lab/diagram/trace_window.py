@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.core import diagram_model
-from antecede.core.diagram_model import Arrow, Diagram, Held, Lane, Mark, Tick
+from antecede.core.diagram_model import Arrow, AxisTick, Diagram, HeldSpan, Lane, Mark
 from antecede.errors import InputError
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
@@ -83,7 +83,7 @@ class _TraceWindow:
     def build(self, title: str) -> Diagram:
         marks: list[Mark] = []
         arrows: list[Arrow] = []
-        holds: list[Held] = []
+        holds: list[HeldSpan] = []
         for copy in self.copies:
             self._add_copy(copy, marks, arrows, holds)
         marks += [
@@ -112,7 +112,7 @@ class _TraceWindow:
         )
 
     def _add_copy(
-        self, copy: _ReceivedCopy, marks: list[Mark], arrows: list[Arrow], holds: list[Held]
+        self, copy: _ReceivedCopy, marks: list[Mark], arrows: list[Arrow], holds: list[HeldSpan]
     ) -> None:
         lane, label = self._get_timeline(copy.event), copy.event.id
         arrived = self._to_ms(copy.received)
@@ -137,7 +137,7 @@ class _TraceWindow:
         if copy.received <= self.end and (copy.delivered is None or copy.delivered >= self.begin):
             inside = done is not None and copy.delivered is not None and copy.delivered <= self.end
             waits = self._find_awaited(copy)
-            holds.append(Held(lane, label, max(0.0, arrived), done if inside else None, waits))
+            holds.append(HeldSpan(lane, label, max(0.0, arrived), done if inside else None, waits))
 
     def _find_awaited(self, copy: _ReceivedCopy) -> tuple[str, ...]:
         member = copy.event.member
@@ -169,7 +169,7 @@ class _TraceWindow:
 
 
 def _dim_unrelated(
-    marks: list[Mark], arrows: list[Arrow], holds: list[Held]
+    marks: list[Mark], arrows: list[Arrow], holds: list[HeldSpan]
 ) -> tuple[list[Mark], list[Arrow]]:
     if not holds:
         return marks, arrows
@@ -186,8 +186,8 @@ def _dim_unrelated(
     ]
 
 
-def _make_ticks(span_ms: float) -> tuple[Tick, ...]:
+def _make_ticks(span_ms: float) -> tuple[AxisTick, ...]:
     power = 10.0 ** math.floor(math.log10(max(span_ms, 1e-6) / 10.0))
     step = next(m * power for m in (1, 2, 5, 10) if span_ms / (m * power) <= 12)
     count = int(span_ms / step) + 1
-    return tuple(Tick(k * step, f"{k * step:g}") for k in range(count))
+    return tuple(AxisTick(k * step, f"{k * step:g}") for k in range(count))

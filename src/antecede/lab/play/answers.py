@@ -39,7 +39,7 @@ from antecede.lab.check.scenario import (
     Command,
     Script,
     ScriptRun,
-    State,
+    ShowState,
     channel_line,
     describe_wait,
     is_query,
@@ -122,7 +122,7 @@ def _compute_delivered(scenario: Script, query: _FactQuery) -> str:
 
 def _compute_state(scenario: Script, query: _FactQuery) -> str:
     _, member, *fields = query.words
-    asks = Command(0, State(member, tuple(fields)))
+    asks = Command(0, ShowState(member, tuple(fields)))
     run = run_script(scenario._replace(commands=(*scenario.commands, asks)))
     lines = run.results[-1].output
     if len(fields) == 1:

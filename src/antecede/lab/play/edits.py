@@ -15,12 +15,12 @@ from antecede.lab.check.scenario import (
     CONTROL_PREFIXES,
     Action,
     Arrive,
-    Blocked,
     Join,
     Leave,
     Lose,
     Send,
-    State,
+    ShowHeld,
+    ShowState,
     format_action,
     parse_script,
     rename,
@@ -122,7 +122,7 @@ def _find_absent_queries(scenario: EditableScenario) -> list[int]:
             present.add(action.at)
         elif isinstance(action, Leave):
             present.discard(action.at)
-        elif isinstance(action, State | Blocked) and action.at not in present:
+        elif isinstance(action, ShowState | ShowHeld) and action.at not in present:
             absent.append(k)
     return absent
 

@@ -23,7 +23,7 @@ from antecede.lab.check.harness import (
     call_guarded,
     in_words,
     raise_own,
-    watching,
+    watch_calls,
 )
 from antecede.lab.check.scenario import (
     CommandResult,
@@ -94,7 +94,7 @@ def run_protocol(
     `max_copies`: limit of copies in flight and held, summed over the steps.
     """
     run = _ProtocolRunner(scenario, name, max_copies)
-    with watching(CALL_TIMEOUT_S):
+    with watch_calls(CALL_TIMEOUT_S):
         run.execute(monotonic() + RUN_TIMEOUT_S if until is None else until)
     return run.make_result(relation)
 

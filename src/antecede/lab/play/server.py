@@ -16,7 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from antecede.core.pages import JSON, NOTHING, Answer, as_title, filled, joined, plain, read_asset
+from antecede.core.pages import (
+    JSON,
+    NOTHING,
+    Answer,
+    as_title,
+    bundle_modules,
+    fill_template,
+    plain,
+    read_asset,
+)
 from antecede.core.protocols import ENTRIES
 from antecede.errors import AntecedeError, InputError
 from antecede.lab.check import find_target, is_file_target, make_relative_name
@@ -39,7 +48,7 @@ MODULES = "modules.txt"
 
 def make_page(title: str) -> str:
     """Return the HTML page; it requests everything else from its server."""
-    return filled(
+    return fill_template(
         _read_asset("playground.html"),
         load_code(),
         _read_asset("playground.css"),
@@ -51,7 +60,7 @@ def make_page(title: str) -> str:
 @cache
 def load_code() -> str:
     """Return the JavaScript modules as one script; some are shared with the trace page."""
-    return joined(_read_asset(name) for name in _read_asset(MODULES).split())
+    return bundle_modules(_read_asset(name) for name in _read_asset(MODULES).split())
 
 
 def _read_asset(name: str) -> str:

@@ -31,7 +31,7 @@ from antecede.lab.check.scenario import (
     is_query,
     parse_script,
 )
-from antecede.lab.diagram import compute_widths, stacked
+from antecede.lab.diagram import compute_widths, stack_diagrams
 from antecede.lab.play.runner import (
     RUN_TIMEOUT_S,
     ProtocolRun,
@@ -182,7 +182,9 @@ def _describe_runs(
     scenario: Script, protocol_runs: Sequence[ProtocolRun], columns: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     runs = [one.run for one in protocol_runs if one.run is not None]
-    diagrams = iter(stacked(runs, [one.name for one in protocol_runs if one.run is not None]))
+    diagrams = iter(
+        stack_diagrams(runs, [one.name for one in protocol_runs if one.run is not None])
+    )
     index_of = {command.line: index for index, command in enumerate(scenario.commands)}
     described = []
     for one in protocol_runs:

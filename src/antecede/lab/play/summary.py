@@ -74,7 +74,7 @@ def _find_holds(
                 there[one.at].add(one.label)
         ever |= held
         for member, label in held:
-            needed = history.needed(label, pasts.get(label, ()), member, relation)
+            needed = history.find_needed(label, pasts.get(label, ()), member, relation)
             if label in pasts and needed <= there[member]:
                 needless[member, label] = None
     return tuple(ever), tuple(needless)

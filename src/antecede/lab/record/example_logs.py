@@ -43,7 +43,7 @@ class Talk(NamedTuple):
     drain_us: int = 1_000_000  # time after the last send
 
 
-def recorded(
+def record_log(
     groups: Mapping[str, Group], workload: Talk | None = None, *, seed: int = 1
 ) -> pyarrow.Table:
     """Let groups exchange messages and return the log of all members, in columns of `SCHEMA`.
@@ -64,7 +64,7 @@ class _ExampleNetwork:
 
     def run(self) -> pyarrow.Table:
         now, names = START_US, sorted(self.groups)
-        talkers = [name for name in names if self.groups[name].application]
+        talkers = [name for name in names if self.groups[name].has_application]
         for k in range(self.workload.messages):
             now += 1 + self.rng.randrange(2 * self.workload.pause_us)
             self._arrive_until(now)
@@ -84,11 +84,11 @@ class _ExampleNetwork:
             chosen["to"] = [self.rng.choice(others)]
         if group.addressing is Addressing.TOPICS:
             chosen["topics"] = [self.rng.choice([*group.topics(), "unheard of"])]
-        packets = group.post(payload, now_ns=now * 1000, **chosen)
+        packets = group.send_packets(payload, now_ns=now * 1000, **chosen)
         for packet in packets or [Packet((), b"")]:
             self._log(name, now, packet.wire or None, True, chosen)
         # An open group knows only the senders so far; its transport reaches all members.
-        if group.open and "to" not in chosen:
+        if group.is_open and "to" not in chosen:
             everybody = tuple(member for member in self.groups if member != name)
             packets = [packet._replace(to=everybody) for packet in packets]
         self._enqueue(packets, now)
@@ -110,7 +110,7 @@ class _ExampleNetwork:
             self._send_control(name, at)
 
     def _send_control(self, name: str, now: int) -> None:
-        packets = self.groups[name].outgoing()
+        packets = self.groups[name].take_control_packets()
         for packet in packets:
             self._log(name, now, packet.wire, True)
         self._enqueue(packets, now)

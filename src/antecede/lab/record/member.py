@@ -60,7 +60,7 @@ def compute_drain_s(order: str, names: tuple[str, ...]) -> float:
 def make_send_arguments(
     order: str, content: workload.MessageContent, answered: Message | None
 ) -> dict[str, Any]:
-    """Return the arguments of `Group.post` besides payload and time."""
+    """Return the arguments of `Group.send_packets` besides payload and time."""
     kind = flat_class(ALIASES.get(order, order))
     arguments: dict[str, Any] = {}
     if kind.addressing is Addressing.TOPICS:
@@ -137,10 +137,12 @@ class RecordedMember:
             pause_s = workload.draw_pause_s(self.rng)
             self._schedule_message(time.monotonic() + pause_s, None)
         arguments = make_send_arguments(self.plan.order, content, answered)
-        packets = self.group.post(content.to_bytes(), now_ns=self._read_clock_ns(), **arguments)
+        packets = self.group.send_packets(
+            content.to_bytes(), now_ns=self._read_clock_ns(), **arguments
+        )
         self._record(SEND, self.group.inspect(packets[0].wire), content)
         self._schedule_copies(packets)
-        self._process_deliveries(self.group.delivered())
+        self._process_deliveries(self.group.take_own_deliveries())
 
     def _schedule_copies(self, packets: Sequence[Packet]) -> None:
         for packet in packets:
@@ -155,7 +157,7 @@ class RecordedMember:
             self.received_ids.add((envelope.sender, envelope.seq))
             self._record(RECEIVE, envelope, workload.MessageContent.from_bytes(envelope.payload))
         self._process_deliveries(self.group.receive(wire, now_ns=self._read_clock_ns()))
-        for blocked in self.group.blocked_on():
+        for blocked in self.group.list_held():
             self.reasons.setdefault(blocked.message[:2], str(blocked))
 
     def _inspect(self, wire: bytes) -> Envelope | None:
@@ -169,7 +171,7 @@ class RecordedMember:
     def _process_deliveries(self, messages: Sequence[Message]) -> None:
         for message in messages:
             self._process(message)
-        self._schedule_copies(self.group.outgoing())
+        self._schedule_copies(self.group.take_control_packets())
 
     def _process(self, message: Message) -> None:
         key = message.sender, message.seq

@@ -27,7 +27,7 @@ MAX_MEMBERS = 64
 EMULATED = "delays, jitter and clock offsets between the regions are emulated; the sockets are real"
 
 
-class Recording(NamedTuple):
+class RecordedTrace(NamedTuple):
     """Events in the order of the recorder's clock, and their counts."""
 
     events: list[Event]
@@ -57,7 +57,7 @@ def record(
     order: str = "causal",
     seed: int = 1,
     progress: Callable[[float], None] = lambda done: None,
-) -> Recording:
+) -> RecordedTrace:
     """Let `members` processes run for `seconds` and return the recording.
 
     `progress` receives the fraction done. Raises LocalError for invalid arguments, SetupError if a
@@ -120,7 +120,7 @@ def _wait(seconds: float, progress: Callable[[float], None]) -> None:
     progress(1.0)
 
 
-def _make_recording(gathered: list[Event], members: int) -> Recording:
+def _make_recording(gathered: list[Event], members: int) -> RecordedTrace:
     in_order = sorted(gathered, key=lambda event: (event.arrival, event.member))
     events = [event._replace(file_order=k) for k, event in enumerate(in_order)]
     sender = {event.id: event.member for event in events if event.kind == SEND}
@@ -131,7 +131,7 @@ def _make_recording(gathered: list[Event], members: int) -> Recording:
         for kind in (RECEIVE, DELIVER)
     }
     received, delivered = copies[RECEIVE], copies[DELIVER]
-    return Recording(
+    return RecordedTrace(
         events,
         sent=len(sender),
         received=len(received),
@@ -141,7 +141,7 @@ def _make_recording(gathered: list[Event], members: int) -> Recording:
     )
 
 
-def summary(recording: Recording, members: int) -> str:
+def summary(recording: RecordedTrace, members: int) -> str:
     """Return the recording in two to four lines."""
     lines = [
         f"{counted(members, 'process', 'processes')} sent "

@@ -6,7 +6,7 @@ from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.lab.report.atomic_files import write_whole
-    from antecede.lab.report.drawing import inlined
+    from antecede.lab.report.drawing import inline_svg
     from antecede.lab.report.model import (
         NO_METRICS,
         Claim,
@@ -28,7 +28,7 @@ else:
         __name__,
         {
             "atomic_files": "write_whole",
-            "drawing": "inlined",
+            "drawing": "inline_svg",
             "model": "Claim Findings NO_METRICS Plot Row Section Series check_findings "
             "drop_empty_sections",
             "notebook": "curves",

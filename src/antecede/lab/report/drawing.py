@@ -134,7 +134,7 @@ def add_description(svg: str, title: str, description: str) -> str:
     return f'{svg[:start]}<svg role="img" {svg[start + 5 : end]}\n{words}{svg[end:].lstrip()}'
 
 
-def inlined(svg: str, prefix: str) -> str:
+def inline_svg(svg: str, prefix: str) -> str:
     """Return an SVG for an HTML page with `declare_colours` and `PLOT_RULES`, with unique ids."""
     svg = svg[svg.index("<svg ") :]
     svg = re.sub(r"<style\b.*?</style>\s*", "", svg, flags=re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from antecede.lab.diagram import Picture, page_switches
-from antecede.lab.report.drawing import DARK, LIGHT, declare_colours, inlined, make_css_rules
+from antecede.lab.report.drawing import DARK, LIGHT, declare_colours, inline_svg, make_css_rules
 from antecede.lab.report.model import Plot
 from antecede.lab.report.plots import describe_plot, draw_plot
 
@@ -19,7 +19,7 @@ def curves(plot: Plot) -> Picture:
     words = describe_plot(plot)
     svg = draw_plot(plot).svg
     # Ids must be unique among all plots of the notebook.
-    inner = inlined(svg, f"p{zlib.crc32(svg.encode()):08x}")
+    inner = inline_svg(svg, f"p{zlib.crc32(svg.encode()):08x}")
     light, dark = (
         f"{declare_colours(colours)};--paper:{paper}"
         for colours, paper in zip((LIGHT, DARK), _PAPERS, strict=True)

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from antecede.errors import LocalError
 from antecede.formatting import counted
 from antecede.lab.report.atomic_files import write_whole
-from antecede.lab.report.drawing import DARK, LIGHT, PLOT_RULES, declare_colours, inlined
+from antecede.lab.report.drawing import DARK, LIGHT, PLOT_RULES, declare_colours, inline_svg
 from antecede.lab.report.model import Findings, Plot, Row, Section
 from antecede.lab.report.page import render
 from antecede.lab.report.plots import draw_plot, slots_of
@@ -115,7 +115,7 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
         drawn = draw_plot(plot, colours)
         write_whole(folder / f"{plot.key}.svg", drawn.svg)
         write_whole(folder / f"{plot.key}.png", drawn.png)
-        parts[plot.key] = inlined(drawn.svg, f"plot{k}")
+        parts[plot.key] = inline_svg(drawn.svg, f"plot{k}")
     return parts
 
 
@@ -277,4 +277,4 @@ def _read_first_plot(page: Path, prefix: str) -> str:
     linked = re.search(r'href="(figures/[^"/]+\.svg)"', page.read_text(encoding="utf-8"))
     if linked is None or not (page.parent / linked[1]).exists():
         return ""
-    return inlined((page.parent / linked[1]).read_text(encoding="utf-8"), prefix)
+    return inline_svg((page.parent / linked[1]).read_text(encoding="utf-8"), prefix)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Metrics
-from antecede.lab.simulate.outputs import stamped
+from antecede.lab.simulate.outputs import compute_timestamps
 from antecede.tables.false_causality import count_rules, rule_named
 
 
@@ -23,7 +23,7 @@ def count_pairs(run: Run) -> Metrics:
     names: Sequence[str] = run.parameters["rules"]
     found: Counter[str] = Counter()
     everybody = run.parameters.get("sent_to") == "everybody"
-    for stamps in stamped(run.load_config(), run.seed, broadcast=everybody).values():
+    for stamps in compute_timestamps(run.load_config(), run.seed, broadcast=everybody).values():
         events = len(stamps.sender)
         pairs = events * (events - 1) // 2
         found["events"] += events

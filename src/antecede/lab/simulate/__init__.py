@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         COMPILED,
         ENGINES,
         READABLE,
-        compiled_engine,
+        select_compiled_engine,
         simulate,
     )
-    from antecede.lab.simulate.schedule import build_schedule, expected_messages
+    from antecede.lab.simulate.schedule import build_schedule, estimate_messages
     from antecede.lab.simulate.topology import (
         EXTERNAL,
         INTERNAL,
@@ -50,8 +50,8 @@ else:
             "random_streams": "Ints Stream draw_array make_key",
             "reference_engine": "run_readable",
             "replay": "replay_trace",
-            "run": "AUTO COMPILED ENGINES READABLE compiled_engine simulate",
-            "schedule": "build_schedule expected_messages",
+            "run": "AUTO COMPILED ENGINES READABLE select_compiled_engine simulate",
+            "schedule": "build_schedule estimate_messages",
             "topology": "EXTERNAL Hierarchy INTERNAL Mesh PEER PubSub Topology kind_of",
             "workload": "Traffic",
         },

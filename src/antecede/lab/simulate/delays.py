@@ -79,7 +79,7 @@ class Delay:
         table = self.quantiles()
         return float((table[:-1] + table[1:]).mean() / 2 / US)
 
-    def scaled(self, factor: float) -> Delay:
+    def scale(self, factor: float) -> Delay:
         """Return the distribution with both ends multiplied."""
         return Delay(self.low_s * factor, self.high_s * factor, self.kind)
 

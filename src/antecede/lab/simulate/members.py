@@ -51,7 +51,7 @@ def make_members(scenario: Scenario, seed: int) -> RunMembers:
         relation = relation_of(members)
     except (LocalError, TypeError) as error:
         raise ScenarioError(f"protocol.options: {scenario.protocol}: {error}") from error
-    timed = any(member.wants_ticks for member in members.values())
+    timed = any(member.needs_ticks for member in members.values())
     recovers = any(member.guarantee.survives_loss for member in members.values())
     max_delay_us = int(channels.quantiles.max()) + int(channels.location_delays_us.max())
     tick_us = min(max(max_delay_us // TICKS_PER_DELAY, MIN_TICK_US), MAX_TICK_US) if timed else None

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from antecede.errors import InputError
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.run import AUTO, READABLE, compiled_engine
+from antecede.lab.simulate.run import AUTO, READABLE, select_compiled_engine
 from antecede.lab.simulate.topology import PubSub, kind_of
 
 KIB = 1024
@@ -84,7 +84,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 def estimate_compiled_bytes(scenario: Scenario, engine: str = AUTO, seed: int = 0) -> int | None:
     """Return the bytes that a compiled engine needs for a run (None: no engine runs it)."""
-    found = None if engine == READABLE else compiled_engine(scenario)
+    found = None if engine == READABLE else select_compiled_engine(scenario)
     return int(found.call("bytes", scenario, seed)) if found and found.name else None
 
 

@@ -222,7 +222,7 @@ class EventLoop:
             self.in_flight += len(copies)
 
     def _find_number(self, address: int, message: Any) -> int:
-        if self.members[address].is_note(message) or type(message.payload) is not int:
+        if self.members[address].is_control(message) or type(message.payload) is not int:
             return CONTROL
         return int(message.payload)
 

@@ -30,7 +30,7 @@ def simulate(
         raise ScenarioError(f"engine: unknown engine {engine!r}; choose from {', '.join(ENGINES)}")
     if engine == READABLE:
         return run_readable(scenario, seed)
-    found = compiled_engine(scenario)
+    found = select_compiled_engine(scenario)
     if found.name:
         result: Result = found.call("run", scenario, seed, measures)
         return result
@@ -52,7 +52,7 @@ class CompiledEngine(NamedTuple):
         return getattr(self.module, f"{what}_{self.name}")(*arguments)
 
 
-def compiled_engine(scenario: Scenario) -> CompiledEngine:
+def select_compiled_engine(scenario: Scenario) -> CompiledEngine:
     """Return the compiled engine that "auto" uses for a configuration. Raises ScenarioError."""
     why = find_reference_only_reason(scenario)
     if why is not None:

@@ -42,7 +42,7 @@ def build_schedule(scenario: Scenario, seed: int) -> Schedule:
     return _sort_schedule(times[inside], who[inside])
 
 
-def expected_messages(scenario: Scenario) -> float:
+def estimate_messages(scenario: Scenario) -> float:
     """Return the approximate number of messages of a run, without drawing them."""
     workload = scenario.workload
     senders = len(scenario.topology.senders()) - workload.silent
@@ -75,7 +75,7 @@ def list_active_senders(topology: Topology, silent: int) -> Ints:
 def _draw_periodic(scenario: Scenario, seed: int, senders: Ints) -> tuple[Ints, Ints]:
     interval = scenario.workload.interval
     if scenario.workload.total_hz is not None:
-        interval = interval.scaled(len(senders) / scenario.workload.total_hz / interval.mean_s)
+        interval = interval.scale(len(senders) / scenario.workload.total_hz / interval.mean_s)
     table = interval.quantiles()
     mean_us = interval.mean_s * US
     count = int(scenario.duration_s * US / max(int(table[0]), 1)) + 1

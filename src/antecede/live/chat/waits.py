@@ -22,7 +22,7 @@ def held_of(node: Node) -> dict[Id, tuple[Id, str]]:
     found: dict[Id, tuple[Id, str]] = {}
     for lane, number in ordering.stalled().items():
         found[Id(lane, number)] = Id(lane, number), STRANGER
-    blocked = ordering.group.blocked_on()[:MOST] if ordering.group.stats().held else []
+    blocked = ordering.group.list_held()[:MOST] if ordering.group.stats().held else []
     held = {Id(*one.message.id) for one in blocked}
     for one in blocked:
         if one.waits_for:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.protocols.hierarchical import External, Flush
 from antecede.errors import DecodeError, UnknownMemberError
 from antecede.live import wire
@@ -40,12 +40,12 @@ class Parts(NamedTuple):
     kind: int
     start: int
     names: list[str]
-    said: Reader
+    said: ByteReader
 
 
 def read(entry: bytes) -> Parts:
     """Return the parts of an entry. Raises DecodeError."""
-    reader = Reader(entry)
+    reader = ByteReader(entry)
     kind = reader.take(1)[0]
     if kind > MOVED:
         raise DecodeError(f"an entry of a lane of the mesh of an unknown kind, {kind}")

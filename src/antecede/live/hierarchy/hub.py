@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block
+from antecede.core.clocks.encoding import ByteReader, block
 from antecede.core.protocols.hierarchical import Acknowledgement, Upward, messages
 from antecede.errors import DecodeError, MismatchError
 from antecede.live import differing, laggards, wire
@@ -195,7 +195,7 @@ class Hub:
         self.inside[hello.lane] = known
         protocol = node.mesh_ordering.mesh.protocol
         protocol.join(known.address)
-        _, number, heads = protocol.frontier()
+        _, number, heads = protocol.join_state()
         link.control.append(
             star.pack_welcome(
                 star.Welcome(
@@ -249,7 +249,7 @@ class Hub:
         if kind == star.UP:
             self._came_up(known, body)
         elif kind == star.HAD:
-            known.had = max(known.had, min(Reader(body).varint(), known.cursor))
+            known.had = max(known.had, min(ByteReader(body).varint(), known.cursor))
         elif kind == star.LEAVE:
             self._detach(known)
             self._node.end(link, "it left")
@@ -257,7 +257,7 @@ class Hub:
             raise DecodeError(f"a frame of an unknown kind, {kind}, from inside")
 
     def _came_up(self, known: Inside, body: bytes) -> None:
-        reader = Reader(body)
+        reader = ByteReader(body)
         control = reader.block()
         message = messages.decode(control, reader.rest(), (Upward, Acknowledgement))
         if message.sender != known.address:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.core.protocols import Deliver, Guarantee, Transmit
 from antecede.core.protocols.hierarchical import Downward, InternalPeer, messages
 from antecede.errors import BufferFullError, DecodeError, LocalError, MismatchError
@@ -48,9 +48,9 @@ class _Protocol:
 
     def stats(self) -> Stats:
         """Return how many messages are held back."""
-        return Stats(self.peer.held_count() if self.peer is not None else 0)
+        return Stats(self.peer.count_held() if self.peer is not None else 0)
 
-    def blocked_on(self) -> list[Blocked]:
+    def list_held(self) -> list[Blocked]:
         """Return nothing: a super peer sends in an order in which nothing waits."""
         return []
 
@@ -277,7 +277,7 @@ class InternalNode(Node):
         elif kind == star.WELCOME:
             self._welcomed(link, star.unpack_welcome(body))
         elif kind == star.WAIT:
-            self._is(link, wire.lane(Reader(body)))
+            self._is(link, wire.lane(ByteReader(body)))
         elif kind == star.SUPERS:
             self.supers = star.unpack_supers(body)
         elif kind == wire.LANES:
@@ -285,7 +285,7 @@ class InternalNode(Node):
         elif kind == wire.PING:
             link.control.append(wire.framed(wire.PONG, body))
         elif kind == wire.PONG:
-            link.round_trip_ns = max(0, now - Reader(body).varint())
+            link.round_trip_ns = max(0, now - ByteReader(body).varint())
         elif kind == wire.HELLO:
             raise MismatchError("kind", f"{link.name or 'who was called'} is no super peer")
         else:
@@ -324,7 +324,7 @@ class InternalNode(Node):
         if self.ordering is None:
             self.greeting.begin(InsideOrdering(self.lane, self.settings))
         peer = InternalPeer(welcome.address, (welcome.address, 0), 0)
-        peer.adopt(((0,), welcome.number, welcome.heads))
+        peer.install_join_state(((0,), welcome.number, welcome.heads))
         self._inner.inner.peer = peer
         self._address, self.super_lane = welcome.address, welcome.lane
         self.had, self._until = welcome.start, welcome.until

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.protocols import Addressing, Deliver, Discard, Guarantee, MessageId, Transmit
 from antecede.core.protocols.hierarchical import (
     Downward,
@@ -142,7 +142,7 @@ class MeshGroup:
     """`role`: SUPER or EXTERNAL. `invitation`: what `invite` returned at a member of the mesh."""
 
     addressing = Addressing.ALL
-    has_notes = False
+    has_control_messages = False
     order = "hierarchical"
 
     def __init__(self, lane: str, role: str, invitation: bytes = b"") -> None:
@@ -190,7 +190,7 @@ class MeshGroup:
         """Return the entry for a batch: a note, where it has no messages, else an external peer's
         message. Raises LocalError for a super peer's, which says nothing itself.
         """
-        reader = Reader(batch)
+        reader = ByteReader(batch)
         reader.varint()
         if not reader.varint():
             return self._entry(SUPER_NOTE if self.role == SUPER else NOTE, batch)
@@ -224,7 +224,7 @@ class MeshGroup:
         """As super peer: tell the others that a peer inside is here now."""
         self.outgoing.append(self._entry(MOVED, varint(times) + lane.encode()))
 
-    def said(self, entry: bytes) -> Given:
+    def decode_own(self, entry: bytes) -> Given:
         """Return what was given to `send` for an entry of one's own, for a replay."""
         kind, _, _, reader = entries.read(entry)
         if kind == SAYS:
@@ -232,7 +232,7 @@ class MeshGroup:
             return Given(self.me, 0, origin.unpack(reader.rest())[1])
         return Given(self.me, 0, reader.rest())
 
-    def speak_as(self, entry: bytes) -> None:
+    def resume_incarnation(self, entry: bytes) -> None:
         """Entries tell nothing of a life."""
 
     # -- what comes --------------------------------------------------------------------------------
@@ -273,7 +273,9 @@ class MeshGroup:
         elif (kind in BY_SUPER) != (self.names.address(lane) in self.protocol.clock.vectors):
             raise DecodeError(f"{lane} is another kind of member than it speaks as")
 
-    def _decoded(self, lane: str, kind: int, table: list[str], reader: Reader) -> External | Flush:
+    def _decoded(
+        self, lane: str, kind: int, table: list[str], reader: ByteReader
+    ) -> External | Flush:
         control = reader.block()
         message = messages.decode(control, reader.rest(), (External, Flush))
         if isinstance(message, External) and message.payload:
@@ -362,7 +364,7 @@ class MeshGroup:
         """Return how many messages are held back."""
         return Stats(len(self.protocol.clock.held))
 
-    def blocked_on(self) -> list[Blocked]:
+    def list_held(self) -> list[Blocked]:
         """Return the held messages, and what they wait for, by entries.
 
         What is not here at all has a number behind the newest that came.
@@ -372,7 +374,7 @@ class MeshGroup:
                 Given(*self._entry_of(MessageId(one.message.sender, one.message.seq)), b""),
                 tuple(sorted({self._entry_of(missing) for missing in one.missing})),
             )
-            for one in self.protocol.clock.blocked_on()
+            for one in self.protocol.clock.list_held()
         ]
 
     def _entry_of(self, message: MessageId) -> tuple[str, int]:
@@ -386,7 +388,7 @@ class MeshGroup:
         if lane in self.names:
             raise LocalError(f"{lane} is or was in the mesh")
         protocol, progress, done = self.protocol, self.progress, dict(self.progress.done())
-        outside = protocol.outer_frontier() if self.role == SUPER else protocol.frontier()
+        outside = protocol.outer_frontier() if self.role == SUPER else protocol.join_state()
         notes = {
             name: sorted(number for number in numbers if number <= done[name])
             for name, numbers in progress.notes.items()
@@ -413,7 +415,7 @@ class MeshGroup:
         self._become(tables, done, notes, given, origins)
         protocol = self._made(self.names.address(self.me))
         try:
-            protocol.adopt(outside)
+            protocol.install_join_state(outside)
         except (LocalError, ValueError, KeyError) as error:
             raise DecodeError(f"no invitation to a mesh: {error}") from error
         return protocol

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from antecede.core.clocks import MAX_SPAN, absorb
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError, SequenceError
 from antecede.live import wire
 from antecede.live.events import is_lane
@@ -54,7 +54,7 @@ def pack(lane: str, batch: bytes) -> bytes:
 
 def unpack(payload: bytes) -> tuple[Origin, bytes]:
     """Return whose a payload is, and its batch. Raises DecodeError, also for a void one."""
-    reader = Reader(payload)
+    reader = ByteReader(payload)
     try:
         lane = reader.block().decode()
     except UnicodeDecodeError as error:
@@ -139,7 +139,7 @@ class Places:
         return varint(len(self.windows)) + b"".join(rows)
 
     @classmethod
-    def read(cls, reader: Reader) -> Places:
+    def read(cls, reader: ByteReader) -> Places:
         """Read what `pack` wrote. Raises DecodeError."""
         count = reader.varint()
         if count > MAX_LANES:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint, windows
+from antecede.core.clocks.encoding import ByteReader, block, varint, windows
 from antecede.errors import DecodeError, MismatchError
 from antecede.live import wire
 from antecede.live.hierarchy.origin import Place, Places
@@ -86,7 +86,7 @@ def pack_hello(hello: Hello) -> bytes:
 
 def unpack_hello(body: bytes) -> Hello:
     """Return what a peer says that wants to be inside. Raises DecodeError, MismatchError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     version = reader.varint()
     if version != VERSION:
         raise MismatchError("kind", f"a peer inside speaks version {version}; this is {VERSION}")
@@ -117,7 +117,7 @@ def pack_welcome(welcome: Welcome) -> bytes:
 
 def unpack_welcome(body: bytes) -> Welcome:
     """Return what `pack_welcome` wrote. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     group, lane = reader.block(), wire.lane(reader)
     address, resumed, taken = reader.varint(), bool(reader.varint()), reader.varint()
     number, start, until = reader.varint(), reader.varint(), reader.varint()
@@ -139,7 +139,7 @@ def pack_down(place: int, number: int, notes: int, control: bytes, payload: byte
 
 def unpack_down(body: bytes, names: list[str]) -> tuple[Place, bytes, bytes]:
     """Return place, control information, payload. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     head = reader.varint()
     notes = reader.varint() if head & 1 else 0
     number = reader.varint()
@@ -162,7 +162,7 @@ def pack_supers(supers: Iterable[tuple[str, str]]) -> bytes:
 
 def unpack_supers(body: bytes) -> dict[str, str]:
     """Return what `pack_supers` wrote. Raises DecodeError."""
-    reader = Reader(body)
+    reader = ByteReader(body)
     count = reader.varint()
     if count > MAX_SUPERS:
         raise DecodeError(f"{count} super peers; {MAX_SUPERS} are the most")

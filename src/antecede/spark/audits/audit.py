@@ -42,7 +42,7 @@ from antecede.tables.audit import (
     Pairs,
     audit_events,
     channel_models,
-    chosen,
+    choose_pairs,
     early_details,
 )
 from antecede.tables.kernels import RANKS
@@ -168,7 +168,7 @@ def audit(
     """
     events = select_events(df)
     check_workers(df.sparkSession)
-    choice = chosen(pairs, pair_steps, pair_ranks)
+    choice = choose_pairs(pairs, pair_steps, pair_ranks)
     clocks = is_clocked(events, format, by)
     if large_groups not in ("auto", "always", "never"):
         raise InputError(f"unknown large_groups={large_groups!r}; choose from auto, always, never")

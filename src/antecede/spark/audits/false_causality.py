@@ -31,11 +31,11 @@ from antecede.spark.workers import check_workers
 from antecede.tables.false_causality import (
     MEASURE_SCHEMA,
     Summary,
-    observed,
     part_of,
     rows_of,
     rule_named,
     runs_with_rows,
+    select_observed,
     summary_of,
     table_of,
 )
@@ -181,7 +181,7 @@ def _pack_observers(
             for run, table in runs_with_rows(rows, relation):
                 place: int = table["file_order"][0].as_py()
                 part = part_of(run, table, relation, to_everybody=to_everybody) if summary else None
-                for number, seen in enumerate(observed(run, *options)):
+                for number, seen in enumerate(select_observed(run, *options)):
                     if part is not None:
                         part.note(seen)
                     yield _pack_row(place, number, seen)

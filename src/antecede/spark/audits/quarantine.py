@@ -28,7 +28,7 @@ from antecede.tables.audit import PairChoice, by_causes
 from antecede.tables.trace import conform
 
 
-def quarantined(
+def find_quarantined(
     df: DataFrame,
     *,
     by: By = "auto",
@@ -45,7 +45,7 @@ def quarantined(
     >>> from antecede.spark import quarantined
     >>> rows = [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])]
     >>> events = spark.createDataFrame(rows, "id string, parents array<string>")
-    >>> sorted((found.row.id, found.reason) for found in quarantined(events).collect())[:2]
+    >>> sorted((found.row.id, found.reason) for found in find_quarantined(events).collect())[:2]
     [('', 'no id'), ('a', 'causes form a cycle: a <- b <- a')]
     """
     events = select_events(df, with_row=True)

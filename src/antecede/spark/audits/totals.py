@@ -38,7 +38,7 @@ from antecede.tables.audit import (
     of_parts,
     part_of,
 )
-from antecede.tables.false_causality import told
+from antecede.tables.false_causality import select_observed_runs
 from antecede.tables.trace import (
     BLANK,
     CAUSE_COLUMNS,
@@ -165,7 +165,7 @@ def _pack_violations(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow
     for _, rows in read_runs(
         batches, MAX_RUN_BYTES, describe_run_limit("causal violations", MAX_RUN_BYTES)
     ):
-        for run in told(conform(rows)):  # separates null from empty run names
+        for run in select_observed_runs(conform(rows)):  # separates null from empty run names
             place: Any = run["file_order"][0].as_py()
             part = pa.array([pickle.dumps(part_of(run))], pa.binary())
             yield pa.RecordBatch.from_arrays([pa.array([place]), part], ["place", "part"])

@@ -32,9 +32,9 @@ from antecede.tables.causality import (
     YES,
     Positions,
     check_positions,
+    compute_cut_columns,
     cut_spec,
-    held,
-    judged,
+    is_behind_line,
     process_codes,
     refuse_fixed,
     stranger,
@@ -228,7 +228,7 @@ def _make_cut_column(df: DataFrame, spec: OrderSpec, process: str) -> Column:
     def antecede_judge(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.StructArray]:
         codes = process_codes(table, spec, _PROCESS)
         side: Any = table.column(_SIDE).to_numpy()
-        columns, _ = judged(table.select(list(spec.used)), spec, side, codes, digests)
+        columns, _ = compute_cut_columns(table.select(list(spec.used)), spec, side, codes, digests)
         yield from split_array(pa.StructArray.from_arrays(columns, list(names)), sizes)
 
     more = {_SIDE: F.col(_SIDE), _PROCESS: column_of(process)}
@@ -239,7 +239,9 @@ def _make_recovery_column(
     df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str
 ) -> Column:
     def antecede_hold(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        made, _ = held(table, spec, _PROCESS, _POSITION, _CHECKPOINT, digests, (process, at))
+        made, _ = is_behind_line(
+            table, spec, _PROCESS, _POSITION, _CHECKPOINT, digests, (process, at)
+        )
         yield from split_array(made, sizes)
 
     more = {_PROCESS: process, _POSITION: at, _CHECKPOINT: checkpoints}

@@ -19,7 +19,7 @@ from antecede.spark.columns import column_of
 from antecede.spark.evidence import explode_causes, require_evidence, select_keys
 from antecede.spark.partitions import make_worker_column, partition_by_group, split_array
 from antecede.spark.relations.labels import RESULT, check_relation_input
-from antecede.tables.causality import NO_PLACE, marked, not_there
+from antecede.tables.causality import NO_PLACE, mark_reachable, not_there
 from antecede.tables.order import OrderSpec, graph_of
 
 IS_EVENT = "__antecede_event"
@@ -119,7 +119,7 @@ def _make_decision_column(df: DataFrame, spec: OrderSpec, *, backwards: bool) ->
     def antecede_decide(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         graph = graph_of(table.select(list(spec.used)), spec, digests)
         events: Any = table.column(IS_EVENT).to_numpy()
-        found = pa.array(marked(graph, events, backwards=backwards))
+        found = pa.array(mark_reachable(graph, events, backwards=backwards))
         made = pa.StructArray.from_arrays([found, pa.array(graph.alive)], ["found", "placed"])
         yield from split_array(made, sizes)
 

@@ -28,7 +28,7 @@ from antecede.tables.causality import (
     EVENTS,
     LOOK_ALIKE,
     Causality,
-    Event,
+    EventRef,
     Whole,
     check_not_blank,
     order_spec,
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     """Part of a trace that a query depends on, and the named events."""
 
     asked: Causality
-    events: list[Event]
+    events: list[EventRef]
 
 
 def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
@@ -109,7 +109,7 @@ def part(
 
 def _find_events(
     df: DataFrame, names: Sequence[str], source: str, run: str | None
-) -> tuple[list[Event], DataFrame]:
+) -> tuple[list[EventRef], DataFrame]:
     ids = {name for text in names for name in (text, text.rpartition("@")[0]) if name}
     found = df.where(F.col("id").isin(sorted(ids)))
     there: Any = found.select("id", "member", "kind", "run", "file_order").toArrow()
@@ -118,9 +118,9 @@ def _find_events(
     events, chosen = [], set[int]()
     for text in names:
         name, at, member = text.rpartition("@")
-        event = Event(text, None, run)
+        event = EventRef(text, None, run)
         if at and text not in known:
-            event = Event(name, member, run)
+            event = EventRef(name, member, run)
         check_not_blank(event.id)
         if event.id not in known:
             raise InputError(_describe_unknown_id(df, event.id))
@@ -133,7 +133,7 @@ def _find_events(
     return events, found.where(F.col("file_order").isin(sorted(chosen)))
 
 
-def _match_rows(rows: list[dict[str, Any]], event: Event, source: str) -> list[dict[str, Any]]:
+def _match_rows(rows: list[dict[str, Any]], event: EventRef, source: str) -> list[dict[str, Any]]:
     if event.member is not None:
         return [row for row in rows if row["member"] == event.member]
     if source != EVENTS:

@@ -34,7 +34,7 @@ from antecede.spark.workers import check_workers
 from antecede.tables.trace import (
     QUARANTINE_SCHEMA,
     SCHEMA,
-    Batch,
+    EventBatch,
     Reader,
     ReadOptions,
     arrow,
@@ -160,7 +160,7 @@ class ReadPlan:
                 if name in given
             },
         )
-        self.format = self.format or arrow.implied_format(self.options)
+        self.format = self.format or arrow.find_implied_format(self.options)
         if self.format is not None:
             reader.by_name(self.format)
 
@@ -198,7 +198,7 @@ class ReadPlan:
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows of one partition."""
         first, work = partition.value
-        last: Batch | None = None
+        last: EventBatch | None = None
         for last in self._batches(work):
             if self.rows == EVENTS:
                 yield from self._rows(last, first)
@@ -209,7 +209,7 @@ class ReadPlan:
             arrays = [pa.array(column, pa.string()) for column in columns]
             yield pa.RecordBatch.from_arrays(arrays, ["source", "name", "value"])
 
-    def _batches(self, work: TableTask) -> Iterator[Batch]:
+    def _batches(self, work: TableTask) -> Iterator[EventBatch]:
         if work.columns is not None:
             return read_task(work, self.options)
         if work.reader is not None:
@@ -217,7 +217,7 @@ class ReadPlan:
             return arrow.batches_of(chosen, self.options, BATCH_ROWS)
         return arrow.read_batches([work.path], self.format, self.options, BATCH_ROWS)
 
-    def _rows(self, batch: Batch, first: int) -> Iterator[pyarrow.RecordBatch]:
+    def _rows(self, batch: EventBatch, first: int) -> Iterator[pyarrow.RecordBatch]:
         bad: Any = batch.quarantine
         if bad.num_rows and self.quarantine == REFUSE:
             row = bad.slice(0, 1).to_pylist()[0]

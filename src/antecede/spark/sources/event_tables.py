@@ -57,7 +57,7 @@ def write_bad(bad: DataFrame, quarantine: Path, format: str) -> None:
 
 
 @contextmanager
-def typed_failures() -> Iterator[None]:
+def unwrap_failures() -> Iterator[None]:
     """Raise the error that a worker raised, instead of Spark's wrapper."""
     try:
         yield

@@ -43,8 +43,8 @@ from antecede.tables.order import (
     VECTOR,
     OrderSpec,
     Status,
-    added,
     free_names,
+    list_added_fields,
     reason_of,
     spec_of,
 )
@@ -71,9 +71,9 @@ from antecede.tables.trace.user_tables import (
     PARQUET,
     as_json,
     is_json,
+    remove_marks,
     table_writer,
     together,
-    unmarked,
 )
 
 pa: Any = pyarrow  # its stubs lack types
@@ -226,7 +226,7 @@ def _open_part(path: Path, format: str, schema: Any) -> Iterator[Callable[[Any],
     """Yield a function that writes tables to a part; a repeated task writes the same name again."""
     ending = "jsonl" if format == JSON_LINES else format
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    kept = unmarked(schema) if format == PARQUET else schema
+    kept = remove_marks(schema) if format == PARQUET else schema
     with table_writer(draft, format, kept) as write:
         yield lambda table: write(table.cast(kept))
     draft.replace(path.with_name(f"{path.name}.{ending}"))
@@ -507,7 +507,9 @@ def _write_parts(
         order.insert(1, F.col(TOPIC_COLUMN).asc_nulls_last())
     mine = [_name_user_column(k) for k in range(len(user_schema))]
     made = [
-        field.with_name(names[field.name]) for field in added(spec, None) if field.name in names
+        field.with_name(names[field.name])
+        for field in list_added_fields(spec, None)
+        if field.name in names
     ]
     schema = pa.schema([*user_schema, *made])
     wanted = rows.orderBy(*order).select(*mine, *spec.written)

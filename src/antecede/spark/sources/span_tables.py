@@ -49,9 +49,9 @@ from antecede.tables.trace.formats import (
     ROLES,
     SPAN_BYTES,
     TRACE_BYTES,
-    Found,
+    SpanColumns,
     check_zipkin,
-    found_in,
+    find_span_columns,
     is_zipkin,
     pairs_in,
     plain_name,
@@ -131,7 +131,7 @@ def spans_to_events(df: DataFrame) -> DataFrame:
     if is_zipkin(df.columns):
         check_zipkin(df.columns)
         return zipkin_to_events(df)
-    of = found_in(df.columns)
+    of = find_span_columns(df.columns)
     df = _join_column_pairs(df)
     wanted = {_TRACE: IdColumn(of.trace, TRACE_BYTES), _SPAN: IdColumn(of.span, SPAN_BYTES)}
     if of.parent is not None:
@@ -186,7 +186,7 @@ def _join_column_pairs(df: DataFrame) -> DataFrame:
     return df.select(*(joined.get(name, column_of(name)).alias(name) for name in df.columns))
 
 
-def _read_links(df: DataFrame, columns: Found) -> Column:
+def _read_links(df: DataFrame, columns: SpanColumns) -> Column:
     none = F.array().cast("array<string>")
     if columns.link_traces is not None and columns.link_spans is not None:
         names = (columns.link_traces, columns.link_spans)
@@ -233,7 +233,7 @@ class _Times(NamedTuple):
     unit: Column
 
 
-def _add_times(df: DataFrame, columns: Found) -> tuple[DataFrame, _Times]:
+def _add_times(df: DataFrame, columns: SpanColumns) -> tuple[DataFrame, _Times]:
     """Add columns and return the times of spans, by `spans_times.read_times`."""
     unit = columns.unit()
     numbers = {
@@ -316,7 +316,7 @@ def _is_unread(is_there: Column, value: Column) -> Column:
     return F.when(is_there & value.isNull(), 1).otherwise(0)
 
 
-def _read_role(df: DataFrame, columns: Found) -> Column:
+def _read_role(df: DataFrame, columns: SpanColumns) -> Column:
     of_tags = (
         F.lit(None).cast("string")
         if columns.tags is None
@@ -358,7 +358,7 @@ def _get_tag(tags: Column, kind: t.DataType, key: str) -> Column:
     return F.coalesce(*(first.getField(name).cast("string") for name in held))
 
 
-def _read_member(df: DataFrame, columns: Found) -> Column:
+def _read_member(df: DataFrame, columns: SpanColumns) -> Column:
     if columns.process is not None:
         return _read_jaeger_member(df, columns.process)
 

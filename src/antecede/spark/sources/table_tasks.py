@@ -15,13 +15,13 @@ import pyarrow.parquet
 
 from antecede.errors import FormatError
 from antecede.tables.trace import (
-    Batch,
     Detail,
+    EventBatch,
     Reader,
     ReadOptions,
     Waiting,
     all_inputs,
-    implied_format,
+    find_implied_format,
     reader,
 )
 from antecede.tables.trace.user_tables import (
@@ -57,7 +57,7 @@ class TableTask(NamedTuple):
 
 def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOptions) -> list[Path]:
     """Return the tables of paths, folders and patterns. Raises InputError and FormatError."""
-    name = format or implied_format(options)
+    name = format or find_implied_format(options)
     found = all_inputs(paths, name)
     for path in found:
         chosen = reader.by_name(name) if name is not None else reader.choose(path, options)
@@ -108,7 +108,7 @@ def _group_row_groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
         yield tuple(together), rows
 
 
-def read_task(task: TableTask, options: ReadOptions) -> Iterator[Batch]:
+def read_task(task: TableTask, options: ReadOptions) -> Iterator[EventBatch]:
     """Read the events of a task; `file_order` counts from 0 in it. Raises as reading does."""
     waiting = Waiting(BATCH_ROWS)
     for item in _read_items(task, options):

@@ -32,7 +32,7 @@ from antecede.tables.order.stream import (
     Shard,
     ShardOutput,
     ShardPlan,
-    nothing_new,
+    make_empty_columns,
     warm_up_once,
 )
 
@@ -151,7 +151,7 @@ def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
                 yield from pa.ipc.open_stream(payload.as_buffer())
 
 
-class StateParts:
+class SparkBlobStore:
     """Blobs of a shard in Spark's state store (`order.stream.blobs.Blobs`)."""
 
     def __init__(self, state: Any) -> None:
@@ -181,7 +181,7 @@ class Processor(StatefulProcessor):
         """Open the map of blobs and compile the kernels."""
         warm_up_once(self.job.plan.counted)
         self.handle = handle
-        self.parts = StateParts(handle.getMapState(STATE, "name string", "data binary"))
+        self.parts = SparkBlobStore(handle.getMapState(STATE, "name string", "data binary"))
 
     # Spark passes these arguments by keyword, so the names are fixed.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
@@ -219,10 +219,10 @@ class Processor(StatefulProcessor):
         job = self.job
         shard = Shard(job.plan, self.parts)
         if new is None and not shard.held_rows:
-            shard.pass_time(now)
+            shard.tick_range(now)
             yield Row(payload=None, **_NO_METRICS | self._collect_metrics(shard, None))
             return
-        batch = nothing_new() if new is None else read_batch(new, job.spec)
+        batch = make_empty_columns() if new is None else read_batch(new, job.spec)
         out = shard.step(batch, now, new)
         deadline = None if job.plan.timed else shard.deadline()
         if deadline is not None:

@@ -50,9 +50,9 @@ from antecede.tables.order.replay import (
     Key,
     ReplayedMember,
     RowOutcome,
-    added,
+    list_added_fields,
     read_log,
-    refused,
+    reject_rows,
     take_all,
     times_of_rows,
     with_outcomes,
@@ -62,7 +62,7 @@ from antecede.tables.order.stream import (
     check_columns,
     check_nulls,
     check_same_stream,
-    joined,
+    concat_rows,
 )
 
 pa: Any = pyarrow
@@ -190,7 +190,7 @@ class MicroBatch:
             try:
                 member = self._get_member(key)
             except LocalError as error:
-                self.outcomes += refused(rows, error)
+                self.outcomes += reject_rows(rows, error)
                 continue
             observer, numbered = member.observer, []
             for row in rows:
@@ -215,7 +215,7 @@ class MicroBatch:
         """Store the changed members and yield the released rows, packed."""
         if not self.pool:
             return
-        pool: Any = joined(self.pool, self.processor.columns)
+        pool: Any = concat_rows(self.pool, self.processor.columns)
         for member in self.members.values():
             self._store_member(member, pool)
         for start in range(0, len(self.outcomes), PIECE_ROWS):
@@ -272,4 +272,4 @@ class MicroBatch:
 
 def make_replay_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
     """Return the schema of the result: the input's columns, then those of `spec.added`."""
-    return t.StructType([*df.schema.fields, *spark_schema(added(spec))])
+    return t.StructType([*df.schema.fields, *spark_schema(list_added_fields(spec))])

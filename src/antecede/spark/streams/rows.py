@@ -17,23 +17,23 @@ from antecede.tables.order import (
     STATUSES,
     OrderSpec,
     Status,
-    added,
     code,
     keys_of,
     kind_of,
+    list_added_fields,
+    make_release_column,
     plain,
-    released_at,
     times_of,
 )
 from antecede.tables.order.stream import (
     BAD,
     NO_TIME,
     NULL,
-    Batch,
-    Links,
+    ControlColumns,
+    ReleasedCauses,
     ShardOutput,
     Text,
-    nothing_new,
+    make_empty_columns,
 )
 
 pa: Any = pyarrow
@@ -43,10 +43,10 @@ _MAX_TIME = 2**62
 _INVALID = {Status.NULL_KEY: NULL, Status.BAD_CLOCK: BAD}
 
 
-def read_batch(table: pyarrow.Table, spec: OrderSpec) -> Batch:
+def read_batch(table: pyarrow.Table, spec: OrderSpec) -> ControlColumns:
     """Read the control columns of new rows. Raises InputError for unsupported types."""
     if table.num_rows == 0:
-        return nothing_new()
+        return make_empty_columns()
     keys = keys_of(table, spec)
     status = np.zeros(table.num_rows, np.uint8)
     for reason, outcome in _INVALID.items():
@@ -59,7 +59,7 @@ def read_batch(table: pyarrow.Table, spec: OrderSpec) -> Batch:
     np.cumsum(np.bincount(row[edge], minlength=table.num_rows), out=first[1:])
     time, timed, _ = times_of(table, spec)
     counted = spec.id is None
-    return Batch(
+    return ControlColumns(
         group=_read_group(table, spec),
         name=to_text(labels.take(pa.array(name, mask=status != 0))),
         number=keys.count if counted else np.zeros(table.num_rows, np.int64),
@@ -102,15 +102,17 @@ def append_added(
         _list_causes(out.waited, aside, spec),
         _list_causes(out.missing_causes, aside, spec),
         pa.array(waited, mask=unknown),
-        released_at(out.released, out.released != NO_TIME, kind_of(rows, spec)),
+        make_release_column(out.released, out.released != NO_TIME, kind_of(rows, spec)),
         pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),
     ]
-    for field, column in zip(added(spec, kind_of(rows, spec)), columns, strict=True):
+    for field, column in zip(list_added_fields(spec, kind_of(rows, spec)), columns, strict=True):
         rows = rows.append_column(field, column)
     return rows
 
 
-def _list_causes(causes: Links, has_no_position: NDArray[np.bool_], spec: OrderSpec) -> Any:
+def _list_causes(
+    causes: ReleasedCauses, has_no_position: NDArray[np.bool_], spec: OrderSpec
+) -> Any:
     names = pa.StringArray.from_buffers(
         causes.name.size,
         pa.py_buffer(causes.name.ends.astype(np.int32)),

@@ -29,9 +29,9 @@ from antecede.tables.order.stream import (
     WaitingRow,
     check_columns,
     check_same_stream,
-    held_by,
-    opened,
-    unpacked,
+    list_waiting_rows,
+    unpack,
+    unpack_schemas,
 )
 
 pa: Any = pyarrow
@@ -142,7 +142,7 @@ class _HeldRowReader:
             for shard, name, data in zip(*map(list, batch.columns), strict=True):
                 shards.setdefault(shard.as_py(), Memory())[name.as_py()] = data.as_py()
         for shard, parts in shards.items():
-            rows = [self._row(waiting, shard) for waiting in held_by(parts)]
+            rows = [self._row(waiting, shard) for waiting in list_waiting_rows(parts)]
             yield from pa.Table.from_pylist(rows, _HELD_SCHEMA).to_batches()
 
     def _row(self, waiting: WaitingRow, shard: int) -> dict[str, Any]:
@@ -256,8 +256,8 @@ def _read_identity(session: SparkSession, checkpoint: str, operator: int) -> Str
     blobs = Memory({row.name: bytes(row.data) for row in found})
     if "head" not in blobs:
         return StreamIdentity()
-    head = opened(bytearray(blobs["head"]))
+    head = unpack(bytearray(blobs["head"]))
     columns = None
     if PART in head:
-        columns = unpacked(ShardParts(blobs).open(PART, head[PART].tobytes()))[0]
+        columns = unpack_schemas(ShardParts(blobs).open(PART, head[PART].tobytes()))[0]
     return StreamIdentity(head["about"].tobytes().decode(), columns)

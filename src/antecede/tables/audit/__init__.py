@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         PairChoice,
         Pairs,
         PairsFound,
-        chosen,
+        choose_pairs,
         find_pairs,
     )
     from antecede.tables.audit.report import AuditReport, list_findings
@@ -36,7 +36,7 @@ else:
             "examples": "Named",
             "pairs": (
                 "CONFIDENCE_NAME ESTIMATED PAIR_KEYS PAIR_STEPS PairChoice Pairs PairsFound "
-                "chosen find_pairs"
+                "choose_pairs find_pairs"
             ),
             "report": "AuditReport list_findings",
             "skew": "clock_skew",

@@ -20,7 +20,7 @@ import pyarrow.compute
 
 from antecede.tables.kernels import Bools, Ints, encode_column, graph
 from antecede.tables.trace import DELIVER, EVENT, RECEIVE, conform
-from antecede.tables.trace.formats import Entry
+from antecede.tables.trace.formats import ShivizEvent
 
 pc: Any = pyarrow.compute  # incomplete stubs
 
@@ -32,7 +32,7 @@ OWN_ORDERS = ("seq", "start_time", "send_time", "author_time")
 class VectorClockLog:
     """Entries of a vector-clock log, grouped by execution, and excluded rows."""
 
-    entries: Iterator[Entry]
+    entries: Iterator[ShivizEvent]
     events: int
     several_runs: bool
     computed: bool  # from causes; otherwise as logged
@@ -84,13 +84,13 @@ def _keep_logged_clocks(table: pa.Table) -> VectorClockLog:
     )
 
 
-def _read_logged_entries(table: pa.Table) -> Iterator[Entry]:
+def _read_logged_entries(table: pa.Table) -> Iterator[ShivizEvent]:
     names = ("run", "member", "clock_members", "clock_counts", "text", "kind", "id")
     for batch in table.select(names).to_batches():
         for run, member, hosts, counts, *event in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
-            yield Entry(
+            yield ShivizEvent(
                 run, member, dict(zip(hosts, counts, strict=False)), _describe_event(*event)
             )
 
@@ -132,7 +132,7 @@ def _find_edges(table: pa.Table) -> tuple[Ints, Ints]:
     return children, np.concatenate([parent, source[source >= 0], before[before >= 0]])
 
 
-def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
+def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[ShivizEvent]:
     members = [
         f"unknown:{identity}" if member is None else str(member)
         for member, identity in zip(
@@ -161,7 +161,9 @@ def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
         last[member] = clock
         if waiting[row]:
             clocks[row] = clock
-        yield Entry(runs[row], member, clock, _describe_event(texts[row], kinds[row], ids[row]))
+        yield ShivizEvent(
+            runs[row], member, clock, _describe_event(texts[row], kinds[row], ids[row])
+        )
 
 
 def _sort_rows(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:

@@ -16,7 +16,14 @@ from antecede.tables.audit.channels import channel_models
 from antecede.tables.audit.counts import AuditCounts, add_common, by_causes, count_by_clocks
 from antecede.tables.audit.examples import Named, find_examples
 from antecede.tables.audit.format_metrics import compute_format_metrics
-from antecede.tables.audit.pairs import EXACT, PAIR_KEYS, PAIR_STEPS, PairChoice, Pairs, chosen
+from antecede.tables.audit.pairs import (
+    EXACT,
+    PAIR_KEYS,
+    PAIR_STEPS,
+    PairChoice,
+    Pairs,
+    choose_pairs,
+)
 from antecede.tables.audit.report import AuditReport
 from antecede.tables.audit.violations import early_details
 from antecede.tables.kernels import RANKS
@@ -35,7 +42,7 @@ from antecede.tables.trace import (
     conform,
     distinct,
     evidence,
-    listed,
+    list_paths,
     read,
     refuse,
 )
@@ -72,7 +79,7 @@ def audit(
     `quarantine`. Raise InputError if a path cannot be read, FormatError for an unknown format or
     without any record.
     """
-    choice = chosen(pairs, pair_steps, pair_ranks)
+    choice = choose_pairs(pairs, pair_steps, pair_ranks)
     trace = read(paths, format, options)
     if by not in (None, SEQ):
         raise InputError(f"by={by!r}: expected {SEQ!r}, or None for causes or clocks")
@@ -83,7 +90,7 @@ def audit(
         trace.format,
         quarantine=trace.quarantine,
         details=trace.details,
-        paths=[str(path) for path in listed(paths)],
+        paths=[str(path) for path in list_paths(paths)],
         named=Named(missing),
         choice=choice,
     )

@@ -66,7 +66,7 @@ class PairsFound(NamedTuple):
 EXACT = PairChoice()
 
 
-def chosen(pairs: Pairs, steps: int, ranks: int) -> PairChoice:
+def choose_pairs(pairs: Pairs, steps: int, ranks: int) -> PairChoice:
     """Return a choice; raise InputError for an invalid argument."""
     if not (isinstance(pairs, bool) or pairs == "estimate"):
         raise InputError(f"unknown pairs={pairs!r}; choose from True, False, 'estimate'")

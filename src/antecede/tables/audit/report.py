@@ -16,7 +16,7 @@ from antecede.tables.audit import skew_text, violations
 from antecede.tables.audit.channels import describe_channels
 from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED
 from antecede.tables.trace import NONE, QUARANTINE_SCHEMA, Causes, evidence, sequence, time_text
-from antecede.tables.trace.user_tables import guessed_columns, list_separators
+from antecede.tables.trace.user_tables import describe_guessed_columns, list_separators
 
 SHOWN_INCONSISTENCIES = 3
 SHOWN_REASONS = 5
@@ -114,9 +114,9 @@ def format_summary(report: AuditReport) -> str:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _list_counts(report)).partition("\n")[2]]
     lines += ["", f"{evidence.SOURCE}: {report.causality_source}"]
-    if columns := guessed_columns(report.details):
+    if columns := describe_guessed_columns(report.details):
         lines += ["", f"Columns: {columns}"]
-    if guessed := time_text.guessed(report.details):
+    if guessed := time_text.describe_guessed_unit(report.details):
         lines += ["", f"Times {guessed}"]
     if groups := report.details.get("further_groups"):
         lines += ["", f"Groups of the expression kept as extra columns: {groups}"]

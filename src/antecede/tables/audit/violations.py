@@ -26,7 +26,7 @@ from antecede.tables.false_causality import (
     describe_relation,
     merge_counts,
     row_order,
-    told,
+    select_observed_runs,
 )
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
@@ -47,7 +47,7 @@ def early_details(table: pa.Table) -> dict[str, Any]:
     - `rows_not_counted` (as `rows`) and `not_counted` (reason or None)
     - `out_of_order_rows`: see `row_order.find_out_of_order_rows`
     """
-    return of_parts([part_of(run) for run in told(table)])
+    return of_parts([part_of(run) for run in select_observed_runs(table)])
 
 
 class RunCounts(NamedTuple):

@@ -20,7 +20,7 @@ from antecede.tables.causality.cuts import check_cut, summarize_cut
 from antecede.tables.causality.global_states import States
 from antecede.tables.causality.labels import LABEL_TYPE, add_causal_labels
 from antecede.tables.causality.predicates import definitely, possibly
-from antecede.tables.causality.queries import Causality, Event
+from antecede.tables.causality.queries import Causality, EventRef
 from antecede.tables.causality.reachability import future, past
 from antecede.tables.causality.recovery_lines import recovery_line
 from antecede.tables.causality.relations import concurrent, happened_before, past_size
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
         ADDED,
         Positions,
         check_positions,
+        compute_cut_columns,
         cut_spec,
-        judged,
         process_codes,
         stranger,
     )
     from antecede.tables.causality.event_graph import first_rows, tells_of_arrivals
-    from antecede.tables.causality.global_states import Recovery, Verdict
+    from antecede.tables.causality.global_states import CutVerdict, Recovery
     from antecede.tables.causality.kernels.recovery_lines import NO, UNKNOWN, YES
     from antecede.tables.causality.labels import Stamped
-    from antecede.tables.causality.predicates import MOST_STATES, Found
+    from antecede.tables.causality.predicates import MOST_STATES, PredicateResult
     from antecede.tables.causality.queries import (
         CAUSES,
         CLOCKS,
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
         Whole,
         check_not_blank,
     )
-    from antecede.tables.causality.reachability import NO_PLACE, UNLIKE, marked, not_there
-    from antecede.tables.causality.recovery_lines import LINE, held
+    from antecede.tables.causality.reachability import NO_PLACE, UNLIKE, mark_reachable, not_there
+    from antecede.tables.causality.recovery_lines import LINE, is_behind_line
     from antecede.tables.causality.spec import (
         MAX_ENTRIES,
         LabelSpec,
@@ -67,15 +67,18 @@ else:
         __name__,
         {
             "clock_log_diagram": "from_clocks",
-            "cuts": "ADDED Positions check_positions cut_spec judged process_codes stranger",
+            "cuts": (
+                "ADDED Positions check_positions cut_spec compute_cut_columns process_codes "
+                "stranger"
+            ),
             "event_graph": "first_rows tells_of_arrivals",
-            "global_states": "Recovery Verdict",
+            "global_states": "Recovery CutVerdict",
             "kernels.recovery_lines": "NO UNKNOWN YES",
             "labels": "Stamped",
-            "predicates": "Found MOST_STATES",
+            "predicates": "PredicateResult MOST_STATES",
             "queries": "CAUSES CLOCKS EVENTS LOOK_ALIKE NO_EVENTS Named WAYS Whole check_not_blank",
-            "reachability": "NO_PLACE UNLIKE marked not_there",
-            "recovery_lines": "LINE held",
+            "reachability": "NO_PLACE UNLIKE mark_reachable not_there",
+            "recovery_lines": "LINE is_behind_line",
             "spec": "LabelSpec MAX_ENTRIES make_label_spec order_spec refuse_fixed refuse_taken",
         },
     )
@@ -83,7 +86,7 @@ else:
 __all__ = [
     "LABEL_TYPE",
     "Causality",
-    "Event",
+    "EventRef",
     "States",
     "add_causal_labels",
     "check_cut",

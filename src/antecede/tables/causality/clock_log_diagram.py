@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.core import diagram_model
-from antecede.core.diagram_model import Arrow, Diagram, Lane, Mark, Tick
+from antecede.core.diagram_model import Arrow, AxisTick, Diagram, Lane, Mark
 from antecede.errors import InputError, LimitError
 from antecede.formatting import harmless
 from antecede.tables.causality.global_states import States
@@ -55,7 +55,7 @@ def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagra
         for cause, effect in states.list_messages()
     )
     last = int(np.max(depth, initial=0))
-    ticks = tuple(Tick(float(k), str(k)) for k in range(1, last + 1))
+    ticks = tuple(AxisTick(float(k), str(k)) for k in range(1, last + 1))
     timelines = tuple(Lane(_to_single_line(name)) for name in states.members)
     return Diagram(title, timelines, marks, arrows, (), 0.0, last + 1.0, "step", ticks)
 

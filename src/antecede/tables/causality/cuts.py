@@ -29,7 +29,7 @@ from antecede.tables.causality.labels import make_labels, read_group_names, to_t
 from antecede.tables.causality.spec import order_spec, refuse_fixed, refuse_taken
 from antecede.tables.kernels import Bools, Bytes, Ints, encode_column
 from antecede.tables.order import Array, Digests, OrderSpec, RowGraph, graph_of, normalize_ids
-from antecede.tables.trace import unsupported
+from antecede.tables.trace import describe_unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -82,9 +82,9 @@ def check_cut(
     check_columns(table, spec, process, at)
     side = _find_sides(table, positions, process, at)
     codes = process_codes(table, spec, process)
-    columns, proven = judged(table, spec, side, codes)
+    columns, proven = compute_cut_columns(table, spec, side, codes)
     if not proven:
-        raise InputError(unsupported(spec.ways, table.column_names))
+        raise InputError(describe_unsupported(spec.ways, table.column_names))
     for name, column in zip((*ADDED, status), columns, strict=True):
         table = table.append_column(name, column)
     return table
@@ -146,7 +146,7 @@ def cut_spec(
     return spec, str(process)
 
 
-def judged(
+def compute_cut_columns(
     table: pyarrow.Table, spec: OrderSpec, side: Bytes, process: Ints, digest: Digests | None = None
 ) -> tuple[list[Array], bool]:
     """Return the added columns and the status, and whether the cells support an answer."""

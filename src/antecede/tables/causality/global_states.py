@@ -67,7 +67,7 @@ class Crossing(NamedTuple):
     effect: EventPosition
 
 
-class Channel(NamedTuple):
+class InTransit(NamedTuple):
     """Messages that one member sent inside, and that arrive outside at another."""
 
     source: str
@@ -75,13 +75,13 @@ class Channel(NamedTuple):
     ids: tuple[str, ...]
 
 
-class Verdict(NamedTuple):
+class CutVerdict(NamedTuple):
     """Result of a check of a cut."""
 
     cut: dict[str, int]
     proof: tuple[Crossing, ...]
     """Direct causes outside of effects inside; empty for a consistent cut."""
-    channels: tuple[Channel, ...]
+    channels: tuple[InTransit, ...]
     nowhere: int
     """Messages sent inside that no other member receives; 0 without rows of arrivals."""
     greatest: dict[str, int]  # the greatest consistent cut at or below this one
@@ -212,12 +212,12 @@ class States:
 
     # -- cuts ----------------------------------------------------------------------------------
 
-    def cut(self, positions: Cut) -> Verdict:
+    def cut(self, positions: Cut) -> CutVerdict:
         """Check a cut. Raises InputError for members and positions that do not exist."""
         limit = self._parse_cut(positions)
         inside = self._find_inside(limit)
         channels, nowhere = self._find_channels(inside)
-        return Verdict(
+        return CutVerdict(
             self._name_positions(limit),
             tuple(self._find_violations(limit)),
             tuple(channels),
@@ -284,7 +284,7 @@ class States:
                 found.append((row, EventPosition(self.members[member], count, PHANTOM_ID)))
         return found
 
-    def _find_channels(self, inside: Bools) -> tuple[list[Channel], int]:
+    def _find_channels(self, inside: Bools) -> tuple[list[InTransit], int]:
         under_way = self._message_edges & ~inside[self._effect] & inside[self._causes]
         found: dict[tuple[int, int], dict[str, None]] = {}
         for edge in np.flatnonzero(under_way).tolist():
@@ -293,7 +293,7 @@ class States:
             found.setdefault(key, {})[self._ids[sender].as_py()] = None
         names = self.members
         channels = [
-            Channel(names[a], names[b], tuple(ids)) for (a, b), ids in sorted(found.items())
+            InTransit(names[a], names[b], tuple(ids)) for (a, b), ids in sorted(found.items())
         ]
         return channels, self._count_never_received(inside)
 
@@ -329,7 +329,7 @@ class States:
         np.maximum.at(top, phantoms.member[held], phantoms.number[held])
         return top
 
-    def marked(self, text: str) -> dict[str, int]:
+    def find_marked_cut(self, text: str) -> dict[str, int]:
         """Return the cut after each member's first event with this text, or else containing it.
 
         Members without one are left out. Raises InputError where no member has one.

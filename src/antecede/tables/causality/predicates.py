@@ -35,7 +35,7 @@ _COMPARISONS: Final[Mapping[type, Callable[[int, int], bool]]] = {
 }
 
 
-class Found(NamedTuple):
+class PredicateResult(NamedTuple):
     """Answer with its example and the number of visited states."""
 
     holds: bool
@@ -44,7 +44,7 @@ class Found(NamedTuple):
     states: int  # number of visited states
 
 
-def possibly(states: States, predicate: str, *, max_states: int = MOST_STATES) -> Found:
+def possibly(states: States, predicate: str, *, max_states: int = MOST_STATES) -> PredicateResult:
     """Return whether the predicate holds in some consistent state.
 
     Raises InputError for an unreadable predicate, LimitError beyond the limit of states.
@@ -55,12 +55,12 @@ def possibly(states: States, predicate: str, *, max_states: int = MOST_STATES) -
         for state in sorted(level):
             looked += 1
             if holds(state):
-                return Found(True, _name_positions(states, state), looked)
+                return PredicateResult(True, _name_positions(states, state), looked)
         level = _advance_level(states, level, looked, max_states)
-    return Found(False, None, looked)
+    return PredicateResult(False, None, looked)
 
 
-def definitely(states: States, predicate: str, *, max_states: int = MOST_STATES) -> Found:
+def definitely(states: States, predicate: str, *, max_states: int = MOST_STATES) -> PredicateResult:
     """Return whether every path of states passes one with the predicate. Raises as `possibly`."""
     holds, looked = parse_predicate(states, predicate), 0
     last = tuple(len(rows) for rows in states.rows_by_member)
@@ -69,9 +69,9 @@ def definitely(states: States, predicate: str, *, max_states: int = MOST_STATES)
         looked += len(level)
         avoiding = {state for state in level if not holds(state)}
         if not avoiding:
-            return Found(True, None, looked)
+            return PredicateResult(True, None, looked)
         if last in avoiding:
-            return Found(False, _name_positions(states, last), looked)
+            return PredicateResult(False, _name_positions(states, last), looked)
         level = _advance_level(states, avoiding, looked, max_states)
 
 

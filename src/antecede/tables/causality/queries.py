@@ -68,7 +68,7 @@ CAUSALITY_COLUMNS: Final = (
 MAX_ID_LENGTH: Final = 80  # characters of an id in a message
 
 
-class Event(NamedTuple):
+class EventRef(NamedTuple):
     """Reference to an event: ids repeat in runs, and a message's arrivals share the id of its
     sending.
     """
@@ -84,7 +84,7 @@ class Event(NamedTuple):
         return f"{self.id}{at}{of}"
 
 
-Named = str | Event
+Named = str | EventRef
 
 
 def check_not_blank(id: str) -> None:
@@ -308,7 +308,7 @@ class Causality:
 
     def row(self, event: Named) -> int:
         """Return the row of an event in `events`. Raises InputError for none, and for several."""
-        reference = Event(event) if isinstance(event, str) else event
+        reference = EventRef(event) if isinstance(event, str) else event
         for part in reference:
             if part is not None and not is_valid_text(part):
                 raise InputError(f"invalid event reference {part!r:.80}: expected text")
@@ -403,7 +403,7 @@ class Causality:
         """Causes in the longest chain before each row of `events` [n]; -1 without a position."""
         return measure_longest_chains(self._event_graph)
 
-    def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
+    def sort_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
         """Return rows of an answer with causes first, or with causes last."""
         places = self._order_index[
             pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()

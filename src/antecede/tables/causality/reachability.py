@@ -19,7 +19,7 @@ from antecede.tables.causality.labels import LABEL_TYPE, read_numbers
 from antecede.tables.causality.spec import order_spec
 from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.order import Array, graph_of, plain
-from antecede.tables.trace import unsupported
+from antecede.tables.trace import describe_unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -95,7 +95,7 @@ def future(
     return table.filter(pa.array(found))
 
 
-def marked(graph: Any, events: Bools, *, backwards: bool) -> Bools:
+def mark_reachable(graph: Any, events: Bools, *, backwards: bool) -> Bools:
     """Return the mask of rows of a graph before (else after) the rows `events`."""
     steps = EventGraph(graph.keys.offsets, graph.causes, graph.alive, graph.order)
     return (mark_past if backwards else mark_future)(steps, events & graph.alive)
@@ -125,8 +125,8 @@ def _follow_edges(
     graph = graph_of(table, spec)
     _check_ordered(table, events, name, given, graph.alive)
     if not graph.is_supported(spec):
-        raise InputError(unsupported(spec.ways, table.column_names))
-    return table.filter(pa.array(marked(graph, given, backwards=backwards)))
+        raise InputError(describe_unsupported(spec.ways, table.column_names))
+    return table.filter(pa.array(mark_reachable(graph, given, backwards=backwards)))
 
 
 def _find_matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:

@@ -15,7 +15,7 @@ from antecede.tables.causality.kernels.recovery_lines import find_recovery_line
 from antecede.tables.causality.spec import refuse_fixed
 from antecede.tables.kernels import Bools, Ints
 from antecede.tables.order import Array, Digests, OrderSpec, RowGraph, graph_of, normalize_ids
-from antecede.tables.trace import unsupported
+from antecede.tables.trace import describe_unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -61,9 +61,9 @@ def recovery_line(
     check_columns(table, spec, process, at, checkpoints)
     keys = [process] if group is None else [group, process]
     refuse_fixed(keys, LINE)
-    kept, proven = held(table, spec, process, at, checkpoints)
+    kept, proven = is_behind_line(table, spec, process, at, checkpoints)
     if not proven:
-        raise InputError(unsupported(spec.ways, table.column_names))
+        raise InputError(describe_unsupported(spec.ways, table.column_names))
     marked = pc.fill_null(table[checkpoints], False)
     nothing = pa.scalar(None, table.schema.field(at).type)
     number = {
@@ -81,7 +81,7 @@ def recovery_line(
     return line
 
 
-def held(
+def is_behind_line(
     table: pyarrow.Table,
     spec: OrderSpec,
     process: str,

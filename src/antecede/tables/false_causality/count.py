@@ -33,7 +33,7 @@ from antecede.tables.false_causality.kernels.topics import (
     count_common,
 )
 from antecede.tables.false_causality.rules import TOPIC_CAUSAL, Rule, rule_named
-from antecede.tables.false_causality.timestamps import Limits, Stamps, check_timestamps
+from antecede.tables.false_causality.timestamps import BoundColumns, Stamps, check_timestamps
 from antecede.tables.kernels import Ints
 
 _LINEAR = {"": ANY, "<": LESS, "<=": NOT_MORE}
@@ -103,7 +103,7 @@ def _make_terms(timestamps: Stamps, rule: Rule) -> tuple[Ints, Ints, Ints]:
     return np.array([_LINEAR[rule.linear]], np.int64), low[None], after[None]
 
 
-def _make_rules_1_and_2(error: Ints, limits: Limits) -> tuple[Ints, Ints, Ints]:
+def _make_rules_1_and_2(error: Ints, limits: BoundColumns) -> tuple[Ints, Ints, Ints]:
     """Return the published rules 2 (far apart) and 1 (nearer, and linear time less).
 
     Rules 1(a), for fast networks, and 1(b) have different lower bounds. In groups that are not

@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.false_causality.kernels.rule_terms import Words
-from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
+from antecede.tables.false_causality.kernels.timestamps import ClockColumns, Happenings, clocks_of
 from antecede.tables.kernels import Bools, Graph, Ints
 from antecede.tables.trace import Causes
 
@@ -64,7 +64,7 @@ class TraceRun:
             return "vector clocks"
         return "declared causes" if self.past is not None else self.relation
 
-    def compute_clocks(self) -> tuple[Clocks, Ints]:
+    def compute_clocks(self) -> tuple[ClockColumns, Ints]:
         """Return the clocks of the messages, and the index of each member among the senders.
 
         Raise InputError if they do not fit into memory.

@@ -15,7 +15,7 @@ from antecede.tables.false_causality.count import count_rules
 from antecede.tables.false_causality.executions import TraceRun
 from antecede.tables.false_causality.kernels.causal_past import compute_linear_times
 from antecede.tables.false_causality.rules import RULES, Rule, rule_named
-from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, limits_of
+from antecede.tables.false_causality.timestamps import ALL_TOPICS, BoundColumns, Stamps, limits_of
 from antecede.tables.false_causality.trace import runs_of
 from antecede.tables.kernels import Ints
 from antecede.tables.trace import evidence
@@ -74,7 +74,7 @@ def measure(
     def rows() -> Iterator[tuple[Any, ...]]:
         for run in runs_of(events, relation):
             received.update(run.arrivals)
-            for seen in observed(run, observers, bounds, subscriptions):
+            for seen in select_observed(run, observers, bounds, subscriptions):
                 yield from rows_of(seen, named_rules, truth)
 
     found = table_of(rows())
@@ -114,7 +114,7 @@ def rows_of(
         yield (*names, counts.events, *counts[:4], *counts.average_per_event())
 
 
-def observed(
+def select_observed(
     run: TraceRun,
     observers: Collection[str] | None = None,
     bounds: Bounds[str] | None = None,
@@ -136,7 +136,9 @@ def observed(
             yield ObserverMessages(run.name, observer, stamps, _find_skipped_rules(run, stamps))
 
 
-def _compute_timestamps(run: TraceRun, bounds: Bounds[str] | None) -> tuple[Stamps, Limits | None]:
+def _compute_timestamps(
+    run: TraceRun, bounds: Bounds[str] | None
+) -> tuple[Stamps, BoundColumns | None]:
     n = len(run.ids)
     nowhere = np.zeros(n, np.int64)
     times = nowhere if run.pt_us is None else run.pt_us
@@ -166,15 +168,17 @@ def _compute_timestamps(run: TraceRun, bounds: Bounds[str] | None) -> tuple[Stam
     return stamps, _compute_limits(run, bounds, senders)
 
 
-def _compute_limits(run: TraceRun, bounds: Bounds[str] | None, senders: list[int]) -> Limits | None:
+def _compute_limits(
+    run: TraceRun, bounds: Bounds[str] | None, senders: list[int]
+) -> BoundColumns | None:
     if bounds is None:
         return None
     numbers = {name: number for number, name in enumerate(run.members)}
-    named = bounds.named()
+    named = bounds.list_members()
     here = bounds.among(numbers)  # a run may lack members of the bounds
     if named and not named & numbers.keys():
         raise InputError(f"bounds name {min(named)!r}, which is no member of the trace")
-    return limits_of(here.numbered(numbers), range(len(run.members)), senders)
+    return limits_of(here.replace_names(numbers), range(len(run.members)), senders)
 
 
 def _select_messages(timestamps: Stamps, rows: Ints) -> Stamps:

@@ -23,8 +23,8 @@ from antecede.tables.false_causality.executions import (
 from antecede.tables.false_causality.measure import (
     ObserverMessages,
     check_observers,
-    observed,
     rows_of,
+    select_observed,
     table_of,
 )
 from antecede.tables.false_causality.rules import RULES, rule_named
@@ -222,7 +222,7 @@ def summarize(
     parts = []
     for run, own in runs_with_rows(events, relation):
         parts.append(part := part_of(run, own, relation, to_everybody=to_everybody))
-        for seen in observed(run, observers, bounds, subscriptions):
+        for seen in select_observed(run, observers, bounds, subscriptions):
             part.note(seen)
             rows += rows_of(seen, named_rules, truth)
     evidence.demand(events, format)

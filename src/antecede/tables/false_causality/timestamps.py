@@ -22,7 +22,7 @@ MAX_TOPICS = 64
 NS_PER_US = 1000
 
 
-class Limits(NamedTuple):
+class BoundColumns(NamedTuple):
     """Bounds of clocks and delays, in microseconds, by sender (`core.clocks.bounds`)."""
 
     accuracy: Ints  # [senders] largest distance of a clock from true time (lambda, epsilon)
@@ -43,7 +43,7 @@ class Stamps(NamedTuple):
     message and its past. None if `past` has the causes.
     """
     arrival: Ints  # [n] rank of the arrival at the observer; distinct
-    limits: Limits | None = None  # for rules that read physical time
+    limits: BoundColumns | None = None  # for rules that read physical time
     topics: Words | None = None  # [n] bits of the message's topics (e.P); for Nakayama's rules
     counts: Counters | None = None  # [n, topics] topic vector (e.TV); only e.P is read
     subscription: int = ALL_TOPICS  # topics of the observer (p.S), as bits
@@ -58,7 +58,7 @@ class Stamps(NamedTuple):
         return int(self.sender.max(initial=-1)) + 1
 
 
-def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int]) -> Limits:
+def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int]) -> BoundColumns:
     """Return bounds in whole microseconds; sender k of the timestamps is `senders[k]`.
 
     Accuracies and largest delays are rounded up, least delays down. Paths may use any of `members`.
@@ -74,7 +74,7 @@ def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int
             np.minimum(path, path[:, via, None] + path[None, via, :], out=path)
     pick = np.ix_(chosen, chosen)
     accuracy = [-(-bounds.error_ns(member) // NS_PER_US) for member in senders]
-    return Limits(
+    return BoundColumns(
         np.array(accuracy, dtype=np.int64),
         path[pick],
         least[pick],

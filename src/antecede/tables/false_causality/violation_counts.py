@@ -19,7 +19,11 @@ from antecede.formatting import count_and_part, counted
 from antecede.tables.false_causality.columns import mask_kind
 from antecede.tables.false_causality.executions import DELIVERY, RECEIPT, RELATIONS, REPLY
 from antecede.tables.false_causality.trace import split_by_run
-from antecede.tables.false_causality.violations import VIOLATION_SCHEMA, RunViolations, found_in
+from antecede.tables.false_causality.violations import (
+    VIOLATION_SCHEMA,
+    RunViolations,
+    find_in_events,
+)
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # incomplete stubs
@@ -115,11 +119,11 @@ def count_violations(
     events: pa.Table, relation: str | None = None, *, to_everybody: bool = False
 ) -> ViolationCounts:
     """Return the causal violations; options and errors are those of `found_in`."""
-    parts = [_count_run(run, relation, to_everybody) for run in told(events)]
+    parts = [_count_run(run, relation, to_everybody) for run in select_observed_runs(events)]
     return merge_counts(parts, relation)
 
 
-def told(events: pa.Table) -> Iterator[pa.Table]:
+def select_observed_runs(events: pa.Table) -> Iterator[pa.Table]:
     """Yield the rows of each run with deliveries or receipts."""
     for _, run in split_by_run(events):
         if {RECEIVE, DELIVER} & {*run["kind"].unique().to_pylist()}:
@@ -160,11 +164,11 @@ def _count_each_relation(
     if chosen == REPLY and REPLY not in relations:
         reasons = {REPLY: "no message declares a cause"}
     else:
-        (found[chosen],) = found_in(run, chosen, to_everybody=to_everybody)
+        (found[chosen],) = find_in_events(run, chosen, to_everybody=to_everybody)
     for other in relations:
         if other != chosen:
             try:
-                (found[other],) = found_in(run, other, to_everybody=to_everybody)
+                (found[other],) = find_in_events(run, other, to_everybody=to_everybody)
             except InputError as error:
                 reasons[other] = error.message
     return found, reasons

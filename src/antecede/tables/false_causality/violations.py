@@ -60,11 +60,11 @@ def find_violations(
     names a message without a send.
     """
     parts = [VIOLATION_SCHEMA.empty_table()]
-    parts += [found.table for found in found_in(events, relation, addressed)]
+    parts += [found.table for found in find_in_events(events, relation, addressed)]
     return pa.concat_tables(parts)
 
 
-def found_in(
+def find_in_events(
     events: pa.Table,
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,

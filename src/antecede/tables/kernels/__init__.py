@@ -7,7 +7,7 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.tables.kernels.arrays import Bools, Bytes, Ints, encode_column
     from antecede.tables.kernels.bits import highest, ones
-    from antecede.tables.kernels.compile_time import BlockTime, timed
+    from antecede.tables.kernels.compile_time import BlockTime, measure_compile_time
     from antecede.tables.kernels.components import on_cycles, strong_components
     from antecede.tables.kernels.fenwick import add, count_below
     from antecede.tables.kernels.graph import (
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from antecede.tables.kernels.jit import (
         cache_folder,
         first_on_machine,
-        inlined,
-        inlined_lent,
+        inline,
+        inline_lent,
         njit,
         njit_lent,
     )
@@ -66,11 +66,11 @@ else:
         {
             "arrays": "Bools Bytes Ints encode_column",
             "bits": "highest ones",
-            "compile_time": "BlockTime timed",
+            "compile_time": "BlockTime measure_compile_time",
             "components": "on_cycles strong_components",
             "fenwick": "add count_below",
             "graph": "Graph build_graph edge_table nodes_on_cycles sort_causes_first",
-            "jit": "cache_folder first_on_machine inlined inlined_lent njit njit_lent",
+            "jit": "cache_folder first_on_machine inline inline_lent njit njit_lent",
             "pairs": "MAX_BYTES MAX_WORDS count_pairs",
             "sketches": "LEAST_RANKS PairEstimate RANKS estimate_pairs steps_needed",
             "topological": (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from antecede.tables.kernels.jit import inlined_lent as inlined
+from antecede.tables.kernels.jit import inline_lent as inlined
 
 from numba import types  # isort: skip  (jit says what to install when there is no numba)
 from numba.extending import intrinsic  # isort: skip

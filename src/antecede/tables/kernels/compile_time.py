@@ -39,7 +39,7 @@ class BlockTime:
 
 
 @contextmanager
-def timed() -> Iterator[BlockTime]:
+def measure_compile_time() -> Iterator[BlockTime]:
     """Measure a block and its compile time; compiling counts in all threads, as in numba."""
     listener = _event.TimingListener()
     with _event.install_listener("numba:compile", listener):

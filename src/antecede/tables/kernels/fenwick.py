@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from antecede.tables.kernels.jit import inlined
+from antecede.tables.kernels.jit import inline
 
 
-@inlined
+@inline
 def add(tree, size, place, change):  # type: ignore[no-untyped-def]
     """Change the count at an index (from 0) of a tree of `size` counts."""
     node = place + 1
@@ -14,7 +14,7 @@ def add(tree, size, place, change):  # type: ignore[no-untyped-def]
         node += node & -node
 
 
-@inlined
+@inline
 def count_below(tree, place):  # type: ignore[no-untyped-def]
     """Return the count before an index."""
     found = 0

@@ -46,7 +46,7 @@ def njit(function: Callable[P, R]) -> Callable[P, R]:
     return _compile(function, use_cache=True)
 
 
-def inlined(function: Callable[P, R]) -> Callable[P, R]:
+def inline(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a small helper inlined into its callers: inner loops take twice as long without."""
     return _compile(function, forceinline=True)
 
@@ -54,13 +54,13 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
     """Compile like `njit`, without reference counts, which cost half of the time in some loops.
 
-    All arrays must belong to the caller. Neither the function nor its helpers (`inlined_lent`) may
+    All arrays must belong to the caller. Neither the function nor its helpers (`inline_lent`) may
     create or return an array; functions compiled earlier by `njit` may.
     """
     return _compile(function, use_cache=True, _nrt=False)
 
 
-def inlined_lent(function: Callable[P, R]) -> Callable[P, R]:
+def inline_lent(function: Callable[P, R]) -> Callable[P, R]:
     """Compile like `inlined`, for kernels under `njit_lent`."""
     return _compile(function, forceinline=True, _nrt=False)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from antecede.tables.order.graph_partitions import KNOWN, OPEN, depths_of, release_of
     from antecede.tables.order.key_types import normalize_ids, plain
     from antecede.tables.order.keys import STATUSES, Array, code, goes_by_value, keys_of
-    from antecede.tables.order.result import Result, free_names, result_of, within_topics
+    from antecede.tables.order.result import OrderResult, free_names, result_of, within_topics
     from antecede.tables.order.row_hash import digests, whole
     from antecede.tables.order.row_metadata import control, control_type, tie_names
     from antecede.tables.order.spec import (
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from antecede.tables.order.table import (
         Digests,
         RowGraph,
-        added,
         graph_of,
         kind_of,
+        list_added_fields,
+        make_release_column,
         order_rows,
         order_table,
-        released_at,
         times_of,
     )
     from antecede.tables.order.trace_order import (
@@ -64,14 +64,15 @@ else:
             "graph_partitions": "KNOWN OPEN depths_of release_of",
             "key_types": "normalize_ids plain",
             "keys": "Array STATUSES code goes_by_value keys_of",
-            "result": "Result free_names result_of within_topics",
+            "result": "OrderResult free_names result_of within_topics",
             "row_hash": "digests whole",
             "row_metadata": "control control_type tie_names",
             "spec": (
                 "LargeGroupPolicy MissingPolicy OrderSpec OverflowPolicy POSITIONED Status TimeUnit"
             ),
             "table": (
-                "Digests RowGraph added graph_of kind_of order_rows order_table released_at "
+                "Digests RowGraph list_added_fields graph_of kind_of order_rows order_table "
+                "make_release_column "
                 "times_of"
             ),
             "trace_order": (

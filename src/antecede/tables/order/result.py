@@ -22,25 +22,27 @@ pc: Any = pyarrow.compute
 TOPIC = "order_topic"
 
 
-class Result(NamedTuple):
+class OrderResult(NamedTuple):
     """Rows to be written, and the names of added columns that had to be changed."""
 
     table: pyarrow.Table
     renamed: dict[str, str]
 
 
-def result_of(ordered: pyarrow.Table, user_table: pyarrow.Table | None, spec: OrderSpec) -> Result:
+def result_of(
+    ordered: pyarrow.Table, user_table: pyarrow.Table | None, spec: OrderSpec
+) -> OrderResult:
     """Return events in causal order with the columns that a user expects.
 
     The user's table is by `file_order`. Raises InputError as `free_names`.
     """
     if user_table is None:
-        return Result(ordered.select([*NAMES, *spec.written]), {})
+        return OrderResult(ordered.select([*NAMES, *spec.written]), {})
     names = free_names(user_table.column_names, spec)
     rows: Any = user_table.take(ordered["file_order"])
     for name, written in names.items():
         rows = rows.append_column(ordered.schema.field(name).with_name(written), ordered[name])
-    return Result(rows, {name: written for name, written in names.items() if name != written})
+    return OrderResult(rows, {name: written for name, written in names.items() if name != written})
 
 
 def free_names(user_columns: Sequence[str], spec: OrderSpec) -> dict[str, str]:

@@ -77,7 +77,7 @@ def order_rows(
     spec.check_columns(table.column_names)
     spec.check_batch()
     if table.num_rows == 0:
-        fields = added(spec, kind_of(table, spec))
+        fields = list_added_fields(spec, kind_of(table, spec))
         nothing = [pa.array([], field.type) for field in fields]
         return _append_columns(table, fields, nothing), True
     graph = graph_of(table, spec, digest)
@@ -89,10 +89,10 @@ def order_rows(
         _format_causes(keys, kinds == WAITED, alive),
         _format_causes(keys, kinds == MISSING, alive),
         _compute_waits_ms(graph.released, graph.time, alive & graph.timed, graph.per_ms),
-        released_at(graph.released, clocked, kind_of(table, spec)),
+        make_release_column(graph.released, clocked, kind_of(table, spec)),
         graph.format_statuses(),
     ]
-    made = _append_columns(table, added(spec, kind_of(table, spec)), columns)
+    made = _append_columns(table, list_added_fields(spec, kind_of(table, spec)), columns)
     return made, graph.is_supported(spec)
 
 
@@ -142,7 +142,7 @@ def graph_of(table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = Non
     return RowGraph(keys, alive, causes, kinds, order, released, time, timed, per_ms)
 
 
-def added(spec: OrderSpec, time: Array) -> tuple[Any, ...]:
+def list_added_fields(spec: OrderSpec, time: Array) -> tuple[Any, ...]:
     """Return the Arrow fields of the added columns, given the type of the times."""
     names = pa.list_(pa.string())
     kinds = (pa.int64(), names, names, pa.float64(), find_release_type(time), pa.string())
@@ -163,7 +163,7 @@ def find_release_type(time: Array) -> Array:
     return pa.int64() if pa.types.is_integer(time) else time
 
 
-def released_at(released: Ints, known: Bools, time: Array) -> Array:
+def make_release_column(released: Ints, known: Bools, time: Array) -> Array:
     """Return releases, in units of the times, as a column."""
     kind = find_release_type(time)
     if time is None:

@@ -11,13 +11,13 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.tables.trace.arrow import (
         Trace,
-        implied_format,
+        find_implied_format,
         read,
         read_batches,
         to_batch,
         write_events,
     )
-    from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch, Waiting, note
+    from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, EventBatch, Waiting, note
     from antecede.tables.trace.causes import (
         BLANK,
         CAUSE_COLUMNS,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         cells_of,
         describe_cells,
         describe_other,
-        unsupported,
+        describe_unsupported,
         warn_none,
         without_columns,
     )
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         whole_numbers,
         without_blanks,
     )
-    from antecede.tables.trace.paths import Paths, all_inputs, inputs, listed
+    from antecede.tables.trace.paths import Paths, all_inputs, inputs, list_paths
     from antecede.tables.trace.reader import (
         NO_ID,
         Detail,
@@ -106,21 +106,21 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "arrow": "Trace implied_format read read_batches to_batch write_events",
-            "batches": "Batch QUARANTINE_SCHEMA SCHEMA Waiting note",
+            "arrow": "Trace find_implied_format read read_batches to_batch write_events",
+            "batches": "EventBatch QUARANTINE_SCHEMA SCHEMA Waiting note",
             "causes": (
                 "BLANK CAUSE_COLUMNS Causes REPEATED ROUNDED_CAUSES TOLD_BY UNREADABLE_CAUSES"
             ),
             "evidence": (
                 "BY_NATURE CAUSES CLOCKS Cells NONE RECEIPTS SEQUENCE SOURCE WHY cells_of "
-                "describe_cells describe_other unsupported warn_none without_columns"
+                "describe_cells describe_other describe_unsupported warn_none without_columns"
             ),
             "expressions": "is_expression",
             "identities": (
                 "BLANKS MAX_EXACT ROUNDED UNREADABLE are_blank float_causes ids_of in_run "
                 "is_blank is_text keys whole_numbers without_blanks"
             ),
-            "paths": "Paths all_inputs inputs listed",
+            "paths": "Paths all_inputs inputs list_paths",
             "reader": "Detail Item NO_ID ReadOptions Reader names register",
             "rows": "BAD_CLOCK CONTENT NO_CLOCK clock_refusal conform distinct no_own_entry refuse",
             "schema": "COLUMNS DELIVER EVENT Event KINDS NAMES ORDERS Quarantined RECEIVE SEND",

@@ -17,7 +17,7 @@ from antecede.formatting import counted
 from antecede.tables.trace import reader
 from antecede.tables.trace.batches import QUARANTINE_SCHEMA as QUARANTINE_SCHEMA
 from antecede.tables.trace.batches import SCHEMA as SCHEMA
-from antecede.tables.trace.batches import Batch, Waiting
+from antecede.tables.trace.batches import EventBatch, Waiting
 from antecede.tables.trace.batches import to_batch as to_batch
 from antecede.tables.trace.formats import editing, git, irc, lora, mail, shiviz, spans
 from antecede.tables.trace.formats.document_formats import FORMATS
@@ -67,7 +67,7 @@ def read(
     own: bool = False,
 ) -> Trace:
     """Return the trace in `paths`. Raise InputError without any event; see `read_batches`."""
-    chosen = choose_readers(paths, format or implied_format(options), options)
+    chosen = choose_readers(paths, format or find_implied_format(options), options)
     batches = list(batches_of(chosen, options, keep_extra=own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
@@ -85,13 +85,13 @@ def read_batches(
     batch_rows: int = BATCH_ROWS,
     *,
     own: bool = False,
-) -> Iterator[Batch]:
+) -> Iterator[EventBatch]:
     """Yield batches of at most `batch_rows` events, file by file, on request with extra columns.
 
     Raise InputError for an unreadable path or an option that the format does not use. Raise
     FormatError for an unknown format or for paths of several formats.
     """
-    chosen = choose_readers(paths, format or implied_format(options), options)
+    chosen = choose_readers(paths, format or find_implied_format(options), options)
     return batches_of(chosen, options, batch_rows, keep_extra=own)
 
 
@@ -101,7 +101,7 @@ def batches_of(
     batch_rows: int = BATCH_ROWS,
     *,
     keep_extra: bool = False,
-) -> Iterator[Batch]:
+) -> Iterator[EventBatch]:
     """Yield the batches of files with their chosen readers; see `read_batches`."""
     return _collect_batches(chosen, _check_options(chosen, options), batch_rows, keep_extra)
 
@@ -129,7 +129,7 @@ def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUE
         ) from error
 
 
-def implied_format(options: ReadOptions | None) -> str | None:
+def find_implied_format(options: ReadOptions | None) -> str | None:
     """Return the format that options imply: `regex` implies a vector-clock log."""
     return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
 
@@ -185,7 +185,7 @@ def _drop_repeated_traces(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path,
 
 def _collect_batches(
     chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, keep_extra: bool
-) -> Iterator[Batch]:
+) -> Iterator[EventBatch]:
     waiting = Waiting(batch_rows)
     for path, one in chosen:
         for item in _escape_sources(_read_items(one, path, options, keep_extra), path):

@@ -35,7 +35,7 @@ _QUARANTINE_FIELDS: list[Any] = [
 QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
 
 
-class Batch(NamedTuple):
+class EventBatch(NamedTuple):
     """Events, the bad records between them, details of the files so far, and extra columns."""
 
     events: pa.RecordBatch
@@ -77,7 +77,7 @@ class Waiting:
         self.parts: list[list[tuple[Event, ExtraRows | None]] | Chunk] = []
         self.bad: list[Quarantined] = []
 
-    def take(self, item: Chunk | Detail | tuple[Item, ExtraRows | None]) -> Iterator[Batch]:
+    def take(self, item: Chunk | Detail | tuple[Item, ExtraRows | None]) -> Iterator[EventBatch]:
         """Add an item of a reader; yield the batches that it fills."""
         if isinstance(item, Detail):
             note(self.details, item)
@@ -88,7 +88,7 @@ class Waiting:
         if self.rows >= self.max_rows or len(self.bad) >= self.max_rows:
             yield self.batch()
 
-    def _add_chunk(self, chunk: Chunk) -> Iterator[Batch]:
+    def _add_chunk(self, chunk: Chunk) -> Iterator[EventBatch]:
         total = chunk.events.num_rows
         first = 0
         while first < total:
@@ -113,7 +113,7 @@ class Waiting:
             cast("list[Any]", self.parts[-1]).append((item, extra))
             self.rows += 1
 
-    def batch(self) -> Batch:
+    def batch(self) -> EventBatch:
         """Return a batch of the collected items, possibly empty."""
         parts: list[pa.RecordBatch] = []
         rows: list[Any] = []
@@ -132,7 +132,7 @@ class Waiting:
         bad = quarantine_to_batch([*self.bad, *refused])
         self.previous_events += events.num_rows
         self._reset()
-        return Batch(events, bad, dict(self.details), rows_to_table(rows) if rows else None)
+        return EventBatch(events, bad, dict(self.details), rows_to_table(rows) if rows else None)
 
 
 def _number_rows(parts: Sequence[pa.RecordBatch], first: int) -> pa.RecordBatch:

@@ -200,7 +200,7 @@ def warn_none(described: str) -> None:
     )
 
 
-def unsupported(described: str, columns: Sequence[str]) -> str:
+def describe_unsupported(described: str, columns: Sequence[str]) -> str:
     """Return the error message for described columns that name no other row."""
     return (
         f"no data on causality ({SOURCE}: {NONE}): {described} names no other row; "

@@ -14,7 +14,7 @@ from antecede.tables.trace.text import files_below
 Paths = str | Path | Sequence[str | Path]
 
 
-def listed(paths: Paths) -> list[str | Path]:
+def list_paths(paths: Paths) -> list[str | Path]:
     """Return one or several paths as a list."""
     return [paths] if isinstance(paths, str | Path) else list(paths)
 
@@ -22,7 +22,7 @@ def listed(paths: Paths) -> list[str | Path]:
 def all_inputs(paths: Paths, format: str | None = None) -> list[Path]:
     """Return the `inputs` of all paths in order. Raise InputError if a path or all give none."""
     found: list[Path] = []
-    for path in listed(paths):
+    for path in list_paths(paths):
         parts = inputs(path, format)
         if not parts:
             raise InputError("the folder contains no file to read", path=str(path))

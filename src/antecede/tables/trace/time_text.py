@@ -45,7 +45,7 @@ def unknown_zones(details: Mapping[str, Any]) -> str:
     return f"{counted(sum(found.values()), 'time')} in unknown zones: {shown}"
 
 
-def guessed(details: Mapping[str, Any]) -> str:
+def describe_guessed_unit(details: Mapping[str, Any]) -> str:
     """Return the text on the guessed unit of times, or ""."""
     unit = details.get(GUESSED_UNIT)
     guess = "guessed by their size; --time-unit sets it"
@@ -94,7 +94,7 @@ def notes(details: Mapping[str, Any]) -> Iterator[str]:
         yield f"{finding}, read as null: {WHAT_IS_READABLE}"
     if finding := unknown_zones(details):
         yield f"{finding}, read as null: {KNOWN_ZONES}"
-    if finding := guessed(details):
+    if finding := describe_guessed_unit(details):
         yield finding
     for finding, remedy in suspicions(details):
         yield f"{finding} ({remedy})"

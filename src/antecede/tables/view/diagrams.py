@@ -86,7 +86,7 @@ class _RowBuilder:
         self._rows.append((at, step, row))
 
 
-def broken(trace: Trace) -> list[int]:
+def find_broken(trace: Trace) -> list[int]:
     """Return the rows that violate a promise."""
     texts = trace.events["text"].to_pylist()
     return [row for row, text in enumerate(texts) if text and text.startswith(BROKEN)]

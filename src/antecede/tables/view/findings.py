@@ -15,7 +15,7 @@ from antecede.tables.audit import (
     AuditReport,
     Named,
     audit_events,
-    chosen,
+    choose_pairs,
     clock_skew,
     list_findings,
 )
@@ -120,7 +120,7 @@ def audit_trace(trace: Trace) -> AuditReport:
         quarantine=trace.quarantine,
         details=trace.details,
         named=Named(SHOWN_MISSING),
-        choice=chosen(False, PAIR_STEPS, RANKS),
+        choice=choose_pairs(False, PAIR_STEPS, RANKS),
     )
 
 

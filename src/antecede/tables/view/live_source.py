@@ -14,21 +14,21 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import AntecedeError
-from antecede.tables.causality import Event
+from antecede.tables.causality import EventRef
 from antecede.tables.trace import Trace
 from antecede.tables.view.render_model import LARGEST, picture
 
 pc: Any = pyarrow.compute
 
 
-def event_named(events: pyarrow.Table, text: str, run: str | None) -> Event:
+def event_named(events: pyarrow.Table, text: str, run: str | None) -> EventRef:
     """Return the event of a text: an id, or ID@MEMBER if no event has that id."""
     name, at, member = text.rpartition("@")
     # Terminal input may be invalid UTF-8; the search for the event rejects it.
     plain = text.encode(errors="replace").decode()
     if at and not pc.any(pc.equal(events["id"], plain)).as_py():
-        return Event(name, member, run)
-    return Event(text, None, run)
+        return EventRef(name, member, run)
+    return EventRef(text, None, run)
 
 
 class Followed:
@@ -91,7 +91,7 @@ class Followed:
                     around=around,
                     most=self._max_events,
                     latest=self.grows,
-                ).packed()
+                ).pack()
             except AntecedeError:
                 if self._cached is None:
                     raise

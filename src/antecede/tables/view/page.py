@@ -11,7 +11,7 @@ import zlib
 from functools import cache
 from typing import Final
 
-from antecede.core.pages import as_title, filled, joined, read_asset
+from antecede.core.pages import as_title, bundle_modules, fill_template, read_asset
 from antecede.tables.view.render_model import RenderModel
 
 MODULES: Final = (
@@ -35,7 +35,7 @@ MODULES: Final = (
 
 def render_page(model: RenderModel) -> str:
     """Return the HTML file of a render model."""
-    data = base64.b64encode(zlib.compress(model.packed(), 6)).decode("ascii")
+    data = base64.b64encode(zlib.compress(model.pack(), 6)).decode("ascii")
     return _fill_page(str(model.meta["title"]), data, "'none'", "", "")
 
 
@@ -51,13 +51,15 @@ def _fill_page(title: str, data: str, connect: str, source: str, grows: str) -> 
         "SOURCE": html.escape(source),
         "GROWS": grows,
     }
-    return filled(_read_asset("page.html"), join_modules(), _read_asset("page.css"), connect, parts)
+    return fill_template(
+        _read_asset("page.html"), join_modules(), _read_asset("page.css"), connect, parts
+    )
 
 
 @cache
 def join_modules() -> str:
     """Return the modules as one script."""
-    return joined(_read_asset(name) for name in MODULES)
+    return bundle_modules(_read_asset(name) for name in MODULES)
 
 
 def _read_asset(name: str) -> str:

@@ -44,7 +44,7 @@ class RenderModel(NamedTuple):
     meta: dict[str, Any]
     arrays: dict[str, Array]
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the model as one binary block."""
         return pack_block(self.meta, self.arrays)
 

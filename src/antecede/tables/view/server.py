@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Protocol
 
-from antecede.core.pages import NOTHING, Answer, Guarded, plain
+from antecede.core.pages import NOTHING, Answer, LocalServer, plain
 from antecede.errors import AntecedeError
 from antecede.tables.view.page import render_served_page
 
@@ -29,7 +29,7 @@ class Source(Protocol):
         """Return the binary block of a model; raise AntecedeError."""
 
 
-class Serving(Guarded):
+class Serving(LocalServer):
     """Server of one page at `url`. Raise InputError if the port is not available."""
 
     def __init__(self, source: Source, port: int = 0) -> None:

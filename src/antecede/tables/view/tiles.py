@@ -32,7 +32,7 @@ from antecede import __version__
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.tables.audit import list_findings
-from antecede.tables.causality import EVENTS, Causality, Event, tells_of_arrivals
+from antecede.tables.causality import EVENTS, Causality, EventRef, tells_of_arrivals
 from antecede.tables.order import prepare
 from antecede.tables.trace import (
     DELIVER,
@@ -212,7 +212,7 @@ class Tiles:
     def __init__(
         self,
         folder: Path,
-        focus: Event | None = None,
+        focus: EventRef | None = None,
         load_causality: Callable[[], Causality] | None = None,
     ) -> None:
         self._folder, self._load_causality = folder, load_causality
@@ -263,7 +263,7 @@ class Tiles:
 
     # -- finding ---------------------------------------------------------------------------------
 
-    def _find_event(self, event: Event) -> tuple[int, int]:
+    def _find_event(self, event: EventRef) -> tuple[int, int]:
         for name, member in _parse_id(event):
             mask = ds.field("id") == name
             if member is not None:
@@ -507,7 +507,7 @@ class Tiles:
         return np.bincount(cells["bin"].to_numpy(), cells["rows"].to_numpy(), FIRST_LEVEL_BINS)
 
 
-def _parse_id(event: Event) -> list[tuple[str, str | None]]:
+def _parse_id(event: EventRef) -> list[tuple[str, str | None]]:
     """Return the readings of an id: itself, or ID@MEMBER."""
     name, at, member = event.id.rpartition("@")
     return [(event.id, event.member), *([(name, member)] if at else [])]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antecede.core.clocks import lanes
 from antecede.core.clocks.encoding.compact import encode_compact, nonzero, read_compact
-from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.encoding.wire import ByteReader, varint
 from antecede.core.clocks.lanes import MAX_VALUE, guards, pack
 from antecede.errors import DecodeError, RemoteError, SequenceError, UnknownMemberError
 
@@ -18,7 +18,7 @@ vectors = st.lists(counters, max_size=40).map(lambda row: pack(enumerate(row)))
 
 
 def read(data: bytes, most: int = MOST) -> int:
-    reader = Reader(data)
+    reader = ByteReader(data)
     vector = read_compact(reader, most)
     reader.finish()
     return vector

@@ -47,7 +47,7 @@ def test_a_newcomer_starts_behind_a_gap() -> None:
     for message in (MESSAGES[0], MESSAGES[3]):
         sponsor.receive(message)
     newcomer = Fifo(2, [2])
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     assert newcomer.newest(1) == 1
     assert list(newcomer.receive(MESSAGES[1])) == [Deliver(MESSAGES[1])]
 
@@ -57,9 +57,9 @@ def test_what_is_blocked_names_the_nearest_gap_of_each(numbers: list[tuple[int, 
     member = Fifo(0, range(3))
     for sender, seq in numbers:
         member.receive(NumberedMessage(sender, seq, None))
-    for held in member.blocked_on():
+    for held in member.list_held():
         assert held.missing == member._find_missing(held.message.sender, held.message.seq)
-    assert [h.message for h in member.blocked_on()] == [m for _, m in sorted(member.held.items())]
+    assert [h.message for h in member.list_held()] == [m for _, m in sorted(member.held.items())]
 
 
 def test_a_long_run_of_held_messages_costs_one_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,5 +73,5 @@ def test_a_long_run_of_held_messages_costs_one_look_up(monkeypatch: pytest.Monke
         return real(bounds, number)
 
     monkeypatch.setattr(intervals, "nearest_gap", count_call)
-    assert len(member.blocked_on()) == 1998
+    assert len(member.list_held()) == 1998
     assert len(looked) == 1

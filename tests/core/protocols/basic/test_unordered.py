@@ -32,7 +32,7 @@ def test_a_newcomer_is_not_owed_what_its_sponsor_took_out_of_order() -> None:
     sponsor = Unordered(0, range(2))
     sponsor.receive(NumberedMessage(1, 3, None))
     newcomer = Unordered(2, [2])
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     third, second = NumberedMessage(1, 3, None), NumberedMessage(1, 2, None)
     assert newcomer.receive(third) == (Discard(third, DUPLICATE),)
     assert newcomer.receive(second) == (Deliver(second),)

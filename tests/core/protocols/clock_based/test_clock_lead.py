@@ -129,7 +129,7 @@ def test_a_long_silence_and_a_newcomer_are_no_jump(cls: type) -> None:
         last = send_one(old, T0 + k * NS)
     read_rejection(member(cls, max_clock_lead=50), last, LimitError, T0 + s(101))
     newcomer = member(cls, 2, max_clock_lead=50)
-    newcomer.adopt(old.frontier())
+    newcomer.install_join_state(old.join_state())
     newcomer.receive(last if cls is Linear else send_one(old, T0 + s(102)), now=T0 + s(102))
     silent = member(cls, 1, max_clock_lead=110)
     silent.receive(last, now=T0 + s(102))
@@ -145,7 +145,7 @@ def test_a_group_names_the_sender_and_goes_on() -> None:
         bob.receive(wire, now=0)
     bob.receive(carol.send(b"y", now=0), now=0)
     assert [message.payload for message in carol.receive(bob.send(b"z", now=0), now=0)] == []
-    assert str(carol.blocked_on()[0]) == "bob's message 1 waits for any message from alice"
+    assert str(carol.list_held()[0]) == "bob's message 1 waits for any message from alice"
 
 
 def test_the_numbers_last_for_millions_of_forged_messages() -> None:

@@ -227,7 +227,7 @@ def test_a_known_gap_holds_back_what_it_may_precede_whatever_the_bound_says(name
     me.receive(null, now=s(13))
     assert me.receive(b, now=s(13))[-1] == Hold(b, (MessageId(0, 1),))
     assert not any(isinstance(e, Deliver) for e in me.tick(s(99)))
-    assert [line.missing for line in me.blocked_on()] == [((0, 1),)]
+    assert [line.missing for line in me.list_held()] == [((0, 1),)]
     effects = [*me.receive(a, now=s(99)), *me.tick(s(199))]
     assert [e.message for e in effects if isinstance(e, Deliver)] == [a, b]
 
@@ -239,7 +239,7 @@ def test_a_later_gap_of_its_own_sender_holds_nothing_back(name: str) -> None:
     first, _, third = (send_one(other, now=s(10)) for _ in range(3))
     assert me.receive(first, now=s(12)) == [Hold(first, ())]
     assert me.receive(third, now=s(12)) == [Hold(third, (MessageId(1, 2),))]
-    assert [line.missing for line in me.blocked_on()] == [(), ((1, 2),)]
+    assert [line.missing for line in me.list_held()] == [(), ((1, 2),)]
 
 
 @every
@@ -254,7 +254,7 @@ def test_del_cond_waits_for_something_of_every_member(name: str) -> None:
     me = group[3]
     me.receive(a, now=s(13))
     me.receive(b, now=s(13))
-    assert {line.message for line in me.blocked_on()} >= {b}
+    assert {line.message for line in me.list_held()} >= {b}
     group[0].receive(b, now=s(14))
     group[2].receive(b, now=s(14))
     for k in (0, 2):
@@ -263,7 +263,7 @@ def test_del_cond_waits_for_something_of_every_member(name: str) -> None:
             assert isinstance(effect, Transmit)
             done = me.receive(effect.message, now=s(17))
     assert [e.message for e in done if isinstance(e, Deliver)][-1] == b
-    assert me.blocked_on() == ()
+    assert me.list_held() == ()
 
 
 @every
@@ -342,7 +342,7 @@ def test_a_newcomer_is_sent_what_comes_after_its_join(name: str) -> None:
     early = send_one(old[0])
     old[1].receive(early, now=0)
     newcomer = maker(name)(2, [2])
-    newcomer.adopt(old[1].frontier())
+    newcomer.install_join_state(old[1].join_state())
     assert newcomer.members == (0, 1, 2)
     assert newcomer.linear_time == old[1].linear_time
     for member in old:
@@ -374,7 +374,7 @@ def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str)
     for message in messages[:2]:
         member.receive(message, now=s(5))
     member.leave(2, 0)
-    assert member.blocked_on() == ()
+    assert member.list_held() == ()
     assert member.receive(messages[1], now=s(5)) == (Discard(messages[1], DUPLICATE),)
 
 

@@ -27,21 +27,21 @@ from antecede.core.protocols.clock_based.published_relations import (
     temporally_precedes,
 )
 from antecede.core.protocols.clock_based.relations import (
+    ClockRelation,
+    ClockTimestamp,
     LinearPhysicalRelation,
     LinearRelation,
     LowerBound,
     PhysicalRelation,
-    Relation,
     Separation,
-    Stamp,
 )
 from antecede.errors import LocalError
 from tests.core.protocols.seconds import s
 
 
 class Case(NamedTuple):
-    a: Stamp
-    b: Stamp
+    a: ClockTimestamp
+    b: ClockTimestamp
     sent_apart: int
     """True time of b's sending less that of a's."""
     receipt_apart: int
@@ -57,8 +57,8 @@ def list_cases(bounds: Bounds[int], horizon: int = 9) -> Iterator[Case]:
     for (i_off, j_off), delay, sent in product(errors, delays, range(-horizon, horizon + 1)):
         causal = sent >= delay
         for lt in (2,) if causal else (0, 1, 2):
-            a = Stamp(0, 1, 1, 20 + i_off)
-            b = Stamp(1, 1, lt, 20 + sent + j_off)
+            a = ClockTimestamp(0, 1, 1, 20 + i_off)
+            b = ClockTimestamp(1, 1, lt, 20 + sent + j_off)
             yield Case(a, b, sent, delay + j_off - i_off, causal)
 
 
@@ -212,7 +212,9 @@ def test_rule_1a_misses_no_causal_pair(bounds: Bounds[int]) -> None:
 
 def test_every_branch_of_the_printed_rules() -> None:
     def find_order(lt_a: int, lt_b: int, apart: int, accuracy: int, delay: int) -> PublishedOrder:
-        return apply_published_rules(Stamp(0, 1, lt_a), Stamp(1, 1, lt_b, apart), accuracy, delay)
+        return apply_published_rules(
+            ClockTimestamp(0, 1, lt_a), ClockTimestamp(1, 1, lt_b, apart), accuracy, delay
+        )
 
     assert find_order(1, 2, -3, 2, 1) is PublishedOrder.BEFORE  # 1(a): LT alone
     assert find_order(2, 1, 3, 2, 1) is PublishedOrder.AFTER
@@ -230,13 +232,13 @@ def test_every_branch_of_the_printed_rules() -> None:
 @pytest.mark.parametrize("bounds", [*GROUPS, UNLIKE])
 def test_what_a_floor_excludes_can_not_come_before(bounds: Bounds[int]) -> None:
     separation = Separation(bounds, (0, 1))
-    relations: list[Relation] = [LinearRelation(), PhysicalRelation(separation)]
+    relations: list[ClockRelation] = [LinearRelation(), PhysicalRelation(separation)]
     relations += [LinearPhysicalRelation(separation), ConverseRelation(bounds)]
     if bounds.homogeneous:
         relations.append(PrintedRelation(bounds))
-    b = Stamp(1, 1, 3, 20)
+    b = ClockTimestamp(1, 1, 3, 20)
     for relation, lt, pt in product(relations, range(6), range(8, 32)):
-        later = [Stamp(0, 2, lt + more, pt + on) for more in range(3) for on in range(3)]
+        later = [ClockTimestamp(0, 2, lt + more, pt + on) for more in range(3) for on in range(3)]
         excluded = relation.excludes(LowerBound(lt, pt), 0, b)
         assert excluded == (not any(relation.precedes(one, b) for one in later)) or (
             # Rule 2 orders by PT alone: a floor is only ever too careful there.
@@ -250,7 +252,7 @@ def test_the_relations_have_no_cycles(kind: type) -> None:
     separation = Separation(bounds, (0, 1, 2))
     relation = kind() if kind is LinearRelation else kind(separation)
     for times in product(product(range(3), range(0, 9, 2)), repeat=3):
-        stamps = [Stamp(member, 1, lt, pt) for member, (lt, pt) in enumerate(times)]
+        stamps = [ClockTimestamp(member, 1, lt, pt) for member, (lt, pt) in enumerate(times)]
         for a, b, c in permutations(stamps):
             assert not (relation.precedes(a, b) and relation.precedes(b, a))
             round_ = relation.precedes(a, b) and relation.precedes(b, c)
@@ -310,7 +312,7 @@ def test_a_separation_is_that_of_its_pair_whichever_was_asked_for_first(
     separation.between_ns(*first)
     for i, j in product(range(3), repeat=2):
         assert separation.between_ns(i, j) == (s(-0.2) if i == j else s(0.8))
-    b = Stamp(1, 2, 3, s(5))
+    b = ClockTimestamp(1, 2, 3, s(5))
     floor = LowerBound(2, s(5))
     assert not LinearPhysicalRelation(separation).excludes(floor, 1, b)  # of the sender itself
     assert LinearPhysicalRelation(separation).excludes(floor, 0, b)
@@ -325,7 +327,7 @@ def test_a_separation_by_its_former_name_is_refused() -> None:
 
 def test_a_relation_that_sets_a_separation_by_its_former_name_is_refused() -> None:
     class Own(LinearPhysical):
-        def relate(self, separation: Any) -> Relation:
+        def relate(self, separation: Any) -> ClockRelation:
             separation.between_s = lambda source, target: 0
             return super().relate(separation)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from antecede import Group
 from antecede.core.clocks.bounds import Bounds
-from antecede.core.group.message import Blocked, Missing
+from antecede.core.group.message import HeldMessage, Missing
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 
 NAMES = ("alice", "bob", "carol", "dave")
@@ -16,7 +16,7 @@ def group(order: str, **options: Any) -> dict[str, Group]:
     return {name: Group(name, NAMES, order=order, **options) for name in NAMES}
 
 
-def only(blocked: list[Blocked]) -> Blocked:
+def only(blocked: list[HeldMessage]) -> HeldMessage:
     (one,) = blocked
     return one
 
@@ -27,16 +27,16 @@ def test_a_message_waits_for_those_who_were_not_heard_of() -> None:
     carol.receive(alice.send(b"first", now=0), now=1)
     later = carol.send(b"later", now=1)
     assert not bob.receive(later, now=2)
-    one = only(bob.blocked_on())
+    one = only(bob.list_held())
     assert str(one) == "carol's message 1 waits for any message from alice, dave"
-    assert bob.missing() == [Missing("alice", None, 1), Missing("dave", None, 1)]
+    assert bob.list_missing() == [Missing("alice", None, 1), Missing("dave", None, 1)]
     dave.receive(later, now=2)
     dave.tick(now=2)
     dave.tick(now=4)
-    for packet in dave.outgoing():
+    for packet in dave.take_control_packets():
         if "bob" in packet.to:
             bob.receive(packet.wire, now=5)
-    assert only(bob.blocked_on()).silent == ("alice",)
+    assert only(bob.list_held()).silent == ("alice",)
 
 
 def test_a_member_with_a_gap_is_not_silent_its_message_is_missing() -> None:
@@ -47,7 +47,7 @@ def test_a_member_with_a_gap_is_not_silent_its_message_is_missing() -> None:
     carol.receive(second, now=1)
     bob.receive(second, now=1)
     assert not bob.receive(carol.send(b"3", now=1), now=2)
-    assert [str(one) for one in bob.blocked_on()] == [
+    assert [str(one) for one in bob.list_held()] == [
         "alice's message 2 waits for alice's message 1",
         "carol's message 1 waits for alice's message 1 and any message from dave",
     ]
@@ -58,19 +58,19 @@ def test_a_message_waits_for_the_own_clock() -> None:
     for order in ("physical", "linear-physical"):
         members = group(order, delivery="bound", bounds=COARSE)
         assert not members["bob"].receive(members["alice"].send(b"x", now=10), now=11)
-        one = only(members["bob"].blocked_on())
+        one = only(members["bob"].list_held())
         assert one.until_ns == 12_500_000_001
         assert not one.silent
         assert str(one) == "alice's message 1 waits for clock reading 12500000001 ns"
         assert not members["bob"].tick(now_ns=one.until_ns - 1)
         assert members["bob"].tick(now_ns=one.until_ns)
-        assert members["bob"].blocked_on() == []
+        assert members["bob"].list_held() == []
 
 
 def test_without_physical_time_the_wait_counts_from_the_arrival() -> None:
     members = group("linear", delivery="bound", bounds=ACCURATE)
     assert not members["bob"].receive(members["alice"].send(b"x", now=10), now=11)
-    assert only(members["bob"].blocked_on()).until_ns == 12_000_000_001
+    assert only(members["bob"].list_held()).until_ns == 12_000_000_001
 
 
 def test_an_event_waits_for_the_own_clock() -> None:
@@ -78,7 +78,7 @@ def test_an_event_waits_for_the_own_clock() -> None:
     members = group("htbc", bounds=ACCURATE, subscriptions=subscriptions)
     alice, bob = members["alice"], members["bob"]
     assert not bob.receive(alice.send(b"x", now=10, topics=["x"]), now=11)
-    one = only(bob.blocked_on())
+    one = only(bob.list_held())
     assert one.until_ns is not None
     assert str(one) == f"alice's message 1 waits for clock reading {one.until_ns} ns"
     assert not bob.tick(now_ns=one.until_ns - 1)
@@ -97,11 +97,11 @@ def test_an_event_whose_time_has_come_waits_for_a_held_one() -> None:
     answer = carol.send(b"!", now=12, topics=["x"])
     assert not bob.receive(answer, now=13)
     assert not bob.receive(question, now=14)
-    until_ns = bob.blocked_on()[1].until_ns
+    until_ns = bob.list_held()[1].until_ns
     assert until_ns is not None
     assert not bob.tick(now_ns=until_ns)
-    first, second = bob.blocked_on()
+    first, second = bob.list_held()
     assert first.message.sender == "alice"
     assert not first.waits_for
     assert second.waits_for == (("alice", 1),)
-    assert bob.missing() == []
+    assert bob.list_missing() == []

@@ -82,7 +82,7 @@ class Pair:
         effects, expected = call(self.one), call(self.other)
         assert list(effects) == list(expected)
         assert self.one.snapshot() == self.other.snapshot()
-        assert self.one.blocked_on() == self.other.blocked_on()
+        assert self.one.list_held() == self.other.list_held()
         if isinstance(self.one, ClockOrdered):
             channel = self.one.channel
             gaps = {member: channel.find_first_gap(member) for member in channel.newest}

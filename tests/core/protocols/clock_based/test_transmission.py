@@ -344,7 +344,7 @@ def test_as_printed_the_revealing_message_is_lost_for_good() -> None:
     for message in list_transmitted(source.receive(list_transmitted([request])[0], now=0)):
         assert list_delivered(me.receive(message, now=0)) == [a]
     assert list_transmitted(me.tick(s(50.0))) == []
-    assert me.blocked_on() == ()
+    assert me.list_held() == ()
 
 
 def test_as_printed_recovery_leaves_out_the_last_lost_message() -> None:

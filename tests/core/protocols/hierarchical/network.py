@@ -35,7 +35,7 @@ class HierarchicalNetwork(Network):
     def join_internal(self, newcomer: InternalPeer) -> None:
         """Add an internal peer with the join state of its super peer, to a group with peers."""
         super_peer = self.members[newcomer.super_peer]
-        newcomer.adopt(super_peer.frontier())
+        newcomer.install_join_state(super_peer.join_state())
         for at in (*super_peer.group, super_peer.me):
             self.members[at].join(newcomer.me)
         forwarded = self.list_forwarded(super_peer.me)
@@ -72,9 +72,9 @@ class HierarchicalNetwork(Network):
         """Install the join state of an external process; return the messages that it covers."""
         host = self.members[sponsor]
         if isinstance(host, SuperPeer):
-            newcomer.adopt(host.outer_frontier())
+            newcomer.install_join_state(host.outer_frontier())
             return self.list_forwarded(sponsor)
-        newcomer.adopt(host.frontier())
+        newcomer.install_join_state(host.join_state())
         return set(self.truth.has[sponsor])
 
     def bring_all(self, newcomer: int) -> None:

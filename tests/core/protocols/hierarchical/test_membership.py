@@ -101,7 +101,7 @@ def test_a_newcomer_of_a_group_begins_where_its_super_peer_is() -> None:
     super_peer.receive(External(2, 1, (), (), (0, 0), "x"))
     super_peer.receive(External(3, 1, ((2, 1),), (), (0, 0), "y"))
     newcomer = InternalPeer(5, (1, 4, 5), 1)
-    newcomer.adopt(super_peer.frontier())
+    newcomer.install_join_state(super_peer.join_state())
     super_peer.join(5)
     assert newcomer.describe() == {"SN": "0", "RV": "11", "DV": "01"}
     (up,) = newcomer.send("hello")
@@ -115,7 +115,7 @@ def test_a_newcomer_outside_begins_from_its_sponsors_vtx_and_ci() -> None:
     sponsor.send("x")
     sponsor.receive(External(1, 1, (), (), (0, 0), "a"))
     newcomer = ExternalPeer(5, (2, 3, 5), (1,))
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     assert newcomer.describe() == {"VTx": "(1, 1, 0, 0)", "CI": "<1, 1>, <2, 1>"}
     assert newcomer.others() == (1, 2, 3)
 
@@ -287,17 +287,17 @@ def test_a_new_super_peer_makes_its_group_follow_what_its_sponsor_has() -> None:
     _, sponsor, other = mesh_of_three()
     (x,) = sponsor.send("x")
     newcomer = SuperPeer(4, (), (), (4,), even_to_nobody=True)
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     other.join_super_peer(4)
     newcomer.join(20)
     inside = InternalPeer(20, (20, 4), 4)
-    inside.adopt(newcomer.frontier())
+    inside.install_join_state(newcomer.join_state())
     (up,) = inside.send("after x")
     outward = newcomer.receive(up.message)[1]
     assert isinstance(outward, Transmit)
     assert outward.to == (1, 2, 3)
     assert [e.message.payload for e in other.receive(outward.message)] == ["after x"]
-    assert other.blocked_on()[0].missing == ((2, 1),)
+    assert other.list_held()[0].missing == ((2, 1),)
     effects = other.receive(x.message)
     assert [e.message.payload for e in effects] == ["x", "after x"]
 
@@ -310,13 +310,13 @@ def test_a_super_peer_is_as_good_a_sponsor_as_an_external_peer() -> None:
     (up,) = inside.send("a")
     _, a = super_peer.receive(up.message)
     newcomer = ExternalPeer(5, (5,), ())
-    newcomer.adopt(super_peer.outer_frontier())
+    newcomer.install_join_state(super_peer.outer_frontier())
     other.join(5)
     (after,) = newcomer.send("after both")
     assert after.message.counts == ((2, 1),)
     assert after.message.vectors == ((1, (1, 1)),)  # a is the second of that group
     other.receive(after.message)
-    assert set(other.blocked_on()[0].missing) == {(2, 1), (1, 2)}
+    assert set(other.list_held()[0].missing) == {(2, 1), (1, 2)}
     other.receive(a.message)
     delivered = other.receive(x.message)
     assert [e.message.payload for e in delivered] == ["x", "after both"]
@@ -340,12 +340,12 @@ def test_who_sponsors_a_super_peer_tells_what_it_must_know_of_those_who_left() -
     _, one, _ = mesh_of_three()
     one.leave(3, 0)
     newcomer = SuperPeer(4, (), (), (4,))
-    newcomer.adopt(one.frontier())
+    newcomer.install_join_state(one.join_state())
     with pytest.raises(SequenceError, match="left after message 0"):
         newcomer.receive(External(3, 1, (), (), (0, 0), "late"))
     newcomer.join(20)
     with pytest.raises(LocalError, match="join state must be installed before"):
-        newcomer.adopt(one.frontier())
+        newcomer.install_join_state(one.join_state())
 
 
 def test_to_nobody_is_transmitted_where_that_is_asked_for() -> None:

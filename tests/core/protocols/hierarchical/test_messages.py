@@ -145,7 +145,7 @@ def _check_accepted_or_rejected(role: Protocol, sequence: list[Any], inside: boo
             other = hierarchical(TOPOLOGY)[role.me]
             other.restore(role.snapshot())
             assert other.snapshot() == role.snapshot()
-            assert all(held.missing for held in role.blocked_on())
+            assert all(held.missing for held in role.list_held())
 
 
 FAR = MAX_SPAN + 1
@@ -190,9 +190,9 @@ def test_impossible_messages_are_refused_and_change_nothing(
 def test_a_far_position_in_ci_is_waited_for_without_memory_following_it() -> None:
     role = hierarchical(TOPOLOGY)[2]
     role.receive(External(3, 1, (), ((1, (2**60, 1)),), NOTHING, "p"))
-    assert role.blocked_on()[0].missing == ((1, 2**60 + 1),)
+    assert role.list_held()[0].missing == ((1, 2**60 + 1),)
     role.receive(External(1, MAX_SPAN, (), (), NOTHING, "q"))
-    assert len(role.blocked_on()) == 1
+    assert len(role.list_held()) == 1
 
 
 @pytest.mark.parametrize("copies", [2, 3])

@@ -59,8 +59,8 @@ def test_a_silent_group_flushes_every_so_often_and_is_heard_at_once_when_it_spea
         assert max(spans(members)) < 8
     assert [note.translated for note in notes] == [(8 * k, 255) for k in range(12)]
     assert members[1].control_bytes(notes[0]) == 1
-    assert members[1].is_note(notes[0])
-    assert members[3].is_note(notes[0])
+    assert members[1].is_control(notes[0])
+    assert members[3].is_control(notes[0])
     spoken = carry(members, members[4].send(b"hello"))
     assert [e.message.payload for e in spoken if isinstance(e, Deliver)] == [b"hello"] * 2
     outward = next(
@@ -164,7 +164,7 @@ def test_an_external_peer_discards_what_is_held_beyond_the_last_message() -> Non
     restored.restore(peer.snapshot())
     for one in (peer, restored):
         assert [e.message.seq for e in one.receive(external(1))] == [1, 2]
-        assert one.blocked_on() == ()
+        assert one.list_held() == ()
 
 
 def test_a_super_peer_discards_what_is_held_beyond_the_last_message_on_both_sides() -> None:
@@ -178,7 +178,7 @@ def test_a_super_peer_discards_what_is_held_beyond_the_last_message_on_both_side
     super_peer.receive(external(2))
     assert list(super_peer.leave(2, 1)) == [Discard(external(2), AFTER_LEAVE)]
     assert len(super_peer.receive(external(1))) == 0  # the group is empty
-    assert super_peer.blocked_on() == ()
+    assert super_peer.list_held() == ()
 
 
 def test_a_newcomer_learns_who_left_and_after_which_message() -> None:
@@ -186,7 +186,7 @@ def test_a_newcomer_learns_who_left_and_after_which_message() -> None:
     sponsor.receive(external(1))
     sponsor.leave(2, 1)
     newcomer = ExternalPeer(9, (9,), (1,))
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     with pytest.raises(SequenceError, match="left after message 1"):
         newcomer.receive(external(2))
     with pytest.raises(LocalError, match="is not another member"):

@@ -138,7 +138,7 @@ def test_a_newcomer_counts_from_the_sponsors_frontier_on_and_keeps_what_it_kept(
     first = send_one(sponsor)
     other.receive(first, now=0)
     newcomer = Matrix(2, [2])
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     for member in (sponsor, other):
         member.join(2)
     assert newcomer.knows(2, 0) == newcomer.knows(0, 0) == 1
@@ -293,10 +293,10 @@ def test_groups_recover_over_bytes() -> None:
     assert bob.receive(wire, now=s(1.0)) == []
     for second in (1.0, 3.0):
         assert bob.tick(second) == []
-    packets = [packet for packet in bob.outgoing() if packet.to == ("ann",)]
+    packets = [packet for packet in bob.take_control_packets() if packet.to == ("ann",)]
     for packet in packets:
         ann.receive(packet.wire, now=0)
-    (answer,) = ann.outgoing()
+    (answer,) = ann.take_control_packets()
     assert answer.to == ("bob",)
     assert [m.payload for m in bob.receive(answer.wire, now=0)] == [b"lost", b"arrives"]
 
@@ -304,8 +304,8 @@ def test_groups_recover_over_bytes() -> None:
 def test_a_forged_frontier_that_keeps_2_to_the_60_messages_is_refused_at_once() -> None:
     sponsor, _ = group(2)
     send_one(sponsor)
-    frontier: Any = sponsor.frontier()
+    frontier: Any = sponsor.join_state()
     counts, rows, ((sender, first, run),) = frontier
     newcomer = Matrix(2, [2])
     with pytest.raises(ValueError, match="other messages than the last ones of member 0"):
-        newcomer.adopt((counts, rows, ((sender, first - 2**60, run),)))
+        newcomer.install_join_state((counts, rows, ((sender, first - 2**60, run),)))

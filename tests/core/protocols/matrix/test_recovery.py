@@ -64,13 +64,13 @@ def test_members_who_stay_agree_on_what_departed_members_sent(seed: int) -> None
     first, *others = (network.truth.has[at] for at in network.members)
     assert all(has == first for has in others)
     assert {key for key in network.truth.past if key[0] in network.members} <= first
-    assert not any(member.blocked_on() for member in network.members.values())
+    assert not any(member.list_held() for member in network.members.values())
 
 
 def test_losses_are_what_these_tests_are_about() -> None:
     network = lossy(3, 1, 0.5).steps(90, sends=0.2)
     assert any(network.truth.owes(at, network.truth.past) for at in network.members)
-    assert any(member.blocked_on() for member in network.members.values())
+    assert any(member.list_held() for member in network.members.values())
 
 
 def lone_gap() -> tuple[list[Matrix], list[MatrixMessage]]:
@@ -114,7 +114,7 @@ def test_a_silent_members_last_message_is_missed_by_its_heartbeat() -> None:
     assert len(members[0].tick(s(16.0))) == 1
     assert isinstance(beat, Transmit)
     assert isinstance(beat.message, Heartbeat)
-    assert members[0].is_note(beat.message)
+    assert members[0].is_control(beat.message)
     assert members[1].receive(beat.message, now=0) == NOTHING
     assert members[1].find_missing_ranges() == {0: (1, 2)}
     members[1].tick(s(20.0))
@@ -191,11 +191,11 @@ def test_what_was_lost_with_its_sender_is_given_up_and_taken_up_again() -> None:
     members[2].leave(0, 2)
     effects: list[Effect] = []
     for k in range(MAX_TRIES + 2):
-        assert members[2].blocked_on()
+        assert members[2].list_held()
         effects = list(members[2].tick(s(2 * k)))
     discards = [effect for effect in effects if isinstance(effect, Discard)]
     assert discards == [Discard(messages[1], LOST)]
-    assert members[2].blocked_on() == ()
+    assert members[2].list_held() == ()
     for message in messages:
         members[1].receive(message, now=0)
     members[1].leave(0, 2)
@@ -211,7 +211,7 @@ def test_copies_that_come_after_all_are_delivered() -> None:
     members[2].leave(0, 2)
     for k in range(MAX_TRIES + 2):
         members[2].tick(s(2 * k))
-    assert members[2].blocked_on() == ()
+    assert members[2].list_held() == ()
     for message in messages:
         assert list(members[2].receive(message, now=0)) == [Deliver(message)]
 
@@ -275,8 +275,8 @@ def test_wrong_options_and_numbers_are_named() -> None:
         with pytest.raises(LocalError):
             call()
     with pytest.raises(ValueError, match="matrix"):
-        Matrix(1, [1]).adopt(((((0, 0),), ()), ((MAX_SIDE, 1),), ()))
+        Matrix(1, [1]).install_join_state(((((0, 0),), ()), ((MAX_SIDE, 1),), ()))
     with pytest.raises(ValueError, match="unknown members"):
-        Matrix(1, [1]).adopt(((((0, 0),), ()), ((0, pack([(2, 1)])),), ()))
+        Matrix(1, [1]).install_join_state(((((0, 0),), ()), ((0, pack([(2, 1)])),), ()))
     with pytest.raises(ValueError, match="invalid kept messages"):
-        Matrix(1, [1]).adopt(((((0, 0),), ()), (), ((0, 1, (("no", 1),)),)))
+        Matrix(1, [1]).install_join_state(((((0, 0),), ()), (), ((0, 1, (("no", 1),)),)))

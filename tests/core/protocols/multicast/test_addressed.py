@@ -123,7 +123,7 @@ def test_what_speaks_of_a_newcomer_waits_until_the_join_is_told(name: str) -> No
     a, b = group(name, 2)
     b.join(2)
     newcomer = MAKES[name](2, [2])
-    newcomer.adopt(b.frontier())
+    newcomer.install_join_state(b.join_state())
     b.receive(send_one(newcomer, to=[1]))
     message = send_one(b, to=[0])
     with unchanged(a), pytest.raises(UnknownMemberError):
@@ -149,7 +149,7 @@ def test_a_newcomers_message_waits_for_what_its_sponsor_knew(name: str) -> None:
     a, _, c = group(name, 3)
     x = send_one(a, "x", to=[2])
     newcomer = MAKES[name](3, [3])
-    newcomer.adopt(a.frontier())
+    newcomer.install_join_state(a.join_state())
     for member in (a, c):
         member.join(3)
     y = send_one(newcomer, "y", to=[2])
@@ -162,7 +162,7 @@ def test_a_newcomer_is_owed_nothing_that_was_sent_before(name: str) -> None:
     a, b = group(name, 2)
     x = send_one(a, "x")
     newcomer = MAKES[name](2, [2])
-    newcomer.adopt(b.frontier())
+    newcomer.install_join_state(b.join_state())
     for member in (a, b):
         member.join(2)
     assert newcomer.receive(x) == (Discard(x, NOT_ADDRESSED),)
@@ -194,7 +194,7 @@ def test_renumbered_members_behave_as_before(name: str, seed: int) -> None:
         assert [type(e) for e in mine] == [type(e) for e in theirs]
         for before, after in zip(mine, theirs, strict=True):
             assert other.renumber(before.message, numbers) == after.message
-        assert len(one.blocked_on()) == len(other.blocked_on())
+        assert len(one.list_held()) == len(other.list_held())
 
 
 @every
@@ -258,7 +258,7 @@ def test_open_groups_hold_back_across_different_numbers(name: str) -> None:
     assert [m.payload for m in c.receive(x)] == [b"x"]
     z = c.send(b"z")
     assert a.receive(z) == []
-    (blocked,) = a.blocked_on()
+    (blocked,) = a.list_held()
     assert blocked.message.payload == b"z"
     assert [sender for sender, _ in blocked.waits_for] == ["b"]
     assert [m.payload for m in a.receive(x)] == [b"x", b"z"]

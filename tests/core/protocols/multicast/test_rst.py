@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.clocks.encoding.wire import ByteReader
 from antecede.core.clocks.lanes import MAX_VALUE, get, pack
 from antecede.core.protocols.base import Deliver, Hold, MessageId
 from antecede.core.protocols.multicast.rst import Rst
@@ -261,14 +261,14 @@ def test_matrices_are_read_as_written_whatever_came_before(found: list[list[int]
         matrix = rows({k: c for k, c in cells.items() if k[0] != k[1]})
         data = writer.encode(matrix)
         assert data == MatrixBytes().encode(matrix)
-        assert reader.read(Reader(data)) == matrix
+        assert reader.read(ByteReader(data)) == matrix
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=4))
 def test_a_matrix_has_one_spelling(found: list[bytes]) -> None:
     reader = MatrixBytes()
     for data in (*found, *(bytes((1, 2)) + data[:2] for data in found)):
-        source = Reader(data)
+        source = ByteReader(data)
         try:
             matrix = reader.read(source)
         except RemoteError:

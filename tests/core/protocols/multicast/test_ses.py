@@ -74,7 +74,7 @@ def test_the_example_with_d_before_b() -> None:
     missing = (MessageId(1, 1), MessageId(2, 1))
     assert p1.receive(d) == (Hold(d, missing),)
     assert p1.causes(d) == missing
-    assert [(line.message, line.missing) for line in p1.blocked_on()] == [(d, missing)]
+    assert [(line.message, line.missing) for line in p1.list_held()] == [(d, missing)]
     assert p1.describe()["C"] == "(1, 0, 0)"
     assert list(p1.receive(b)) == [Deliver(b), Deliver(d)]
     assert p1.describe()["C"] == "(1, 2, 1)"

@@ -101,7 +101,7 @@ def test_figure_6_every_state_does_what_the_diagram_says() -> None:
             assert (set(delivered), len(delivered)) == (expected, len(expected))
             holds = [one.message for one in effects if isinstance(one, Hold)]
             assert holds == ([message] if figure.path[-2] == "RCVOutSequenceMSG" else [])
-            waiting = {key(one.message) for one in member.blocked_on()}
+            waiting = {key(one.message) for one in member.list_held()}
             assert waiting == {key(one) for one in figure.store}
             if figure.tree and draw.random() < 0.3:
                 parent = draw.choice(sorted(figure.tree))
@@ -194,7 +194,7 @@ def test_time_bound_of_the_protocol_is_quadratic_and_kept_with_room() -> None:
     for size in SIZES:
         member = member_with(size, size)
         found.append(lines_of(partial(member.receive, missing)))
-        assert member.blocked_on() == ()
+        assert member.list_held() == ()
     for smaller, larger in itertools.pairwise(found):
         assert larger <= 4 * smaller, "the bound of the source"
         assert larger <= 2.2 * smaller, found

@@ -28,7 +28,7 @@ def test_a_newcomer_begins_from_its_sponsors_ordering_lists() -> None:
         sponsor.receive(message)
     sponsor.send("A1")
     newcomer = SemanticOrder(2, (0, 1, 2))
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     sponsor.join(2)
     assert newcomer.members == (0, 1, 2)
     assert newcomer.describe(NAMES)["OL"] == "A1 B1 B3"
@@ -62,7 +62,7 @@ def test_a_newcomer_begins_from_its_sponsors_ordering_lists() -> None:
 def test_a_bad_frontier_is_refused_and_changes_nothing(frontier: object) -> None:
     a = SemanticOrder(0, (0, 1))
     with unchanged(a), pytest.raises(RemoteError, match="join state"):
-        a.adopt(frontier)
+        a.install_join_state(frontier)
 
 
 def test_answers_to_a_member_that_left_still_count() -> None:
@@ -79,7 +79,7 @@ def test_answers_to_a_member_that_left_still_count() -> None:
         with pytest.raises(SequenceError, match="who left after message 2"):
             a.receive(impossible)
     newcomer = SemanticOrder(3, range(4))
-    newcomer.adopt(a.frontier())
+    newcomer.install_join_state(a.join_state())
     assert newcomer.members == (0, 2, 3)
     with pytest.raises(SequenceError, match="who left"):
         newcomer.receive(msg("B3"))
@@ -211,15 +211,15 @@ def test_what_never_comes_releases_what_waits_for_it_alone() -> None:
     below = bob.send(b"below", reply_to=to_one)
     for wire in (below, to_both, to_one):
         assert carol.receive(wire) == []
-    assert carol.release([("alice", 5)]) == []
-    first, second = carol.release([one.id])
+    assert carol.declare_lost([("alice", 5)]) == []
+    first, second = carol.declare_lost([one.id])
     assert (first.payload, first.missing, first.reply_to) == (b"to one", (one.id,), (one.id,))
     assert (second.payload, second.missing) == (b"below", ())
     assert carol.stats().released == 1
     assert [effect.kind for effect in carol.effects()] == ["delivered_incomplete", "delivered"]
-    (held,) = carol.blocked_on()
+    (held,) = carol.list_held()
     assert held.waits_for == (one.id, two.id)
-    assert [m.payload for m in carol.release([one.id, two.id])] == [b"to both"]
+    assert [m.payload for m in carol.declare_lost([one.id, two.id])] == [b"to both"]
     assert [m.payload for m in carol.receive(one)] == [b"one"], "late, if it comes after all"
 
 
@@ -228,18 +228,18 @@ def test_a_release_is_in_the_log() -> None:
     before = carol.snapshot()
     one = alice.send(b"one")
     carol.receive(bob.send(b"to one", reply_to=bob.receive(one)))
-    carol.release([one.id])
+    carol.declare_lost([one.id])
     again = Group("carol", ["alice", "bob", "carol"], order="reply")
-    again.restore(before, carol.log())
+    again.restore(before, carol.take_log())
     assert again.frontier() == carol.frontier() == {"alice": (), "bob": ((1, 1),), "carol": ()}
     assert again.stats().released == 1
 
 
 def test_nothing_else_is_released() -> None:
     with pytest.raises(LocalError, match="Unordered never waits for a message"):
-        Group("a", ["a", "b"], order="none").release([("b", 1)])
+        Group("a", ["a", "b"], order="none").declare_lost([("b", 1)])
     _, _, carol = _three()
     for wrong in (5, [5], "bob", [("nobody", 1)]):
         with pytest.raises(LocalError):
-            carol.release(wrong)  # type: ignore[arg-type]
-    assert carol.log() == []
+            carol.declare_lost(wrong)  # type: ignore[arg-type]
+    assert carol.take_log() == []

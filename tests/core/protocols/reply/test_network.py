@@ -125,7 +125,7 @@ def test_safe_live_and_without_unnecessary_wait(seed: int, several: bool) -> Non
     order = watched.outcome.order
     assert len(order) == len(set(order)) == len(sent)
     assert all(above[mid] <= set(order[:place]) for place, mid in enumerate(order))
-    assert watched.member.blocked_on() == ()
+    assert watched.member.list_held() == ()
     assert watched.member.store.by_parent == {}
 
 
@@ -140,7 +140,7 @@ def test_what_is_held_is_what_lacks_an_ancestor(seed: int, several: bool) -> Non
         watched.take(watched.member.receive(message))
     delivered = {mid for mid in arrived if above[mid] <= arrived}
     assert set(watched.outcome.order) == delivered
-    blocked = {_id(held.message): set(held.missing) for held in watched.member.blocked_on()}
+    blocked = {_id(held.message): set(held.missing) for held in watched.member.list_held()}
     parents = direct(sent)
     assert blocked == {mid: parents[mid] - delivered for mid in arrived - delivered}
 
@@ -201,7 +201,7 @@ def test_refused_messages_brought_again_are_all_delivered(seed: int, limit: int)
     while arrivals:
         for message in arrivals:
             watched.take(watched.member.receive(message))
-            assert len(watched.member.blocked_on()) <= limit
+            assert len(watched.member.list_held()) <= limit
         arrivals, watched.refused = watched.refused, []
     order = watched.outcome.order
     assert len(order) == len(sent)
@@ -219,7 +219,7 @@ def test_a_newcomer_gets_the_rest_in_order(seed: int) -> None:
     for message in arrivals[:cut]:
         sponsor.take(sponsor.member.receive(message))
     newcomer = SemanticOrder(MEMBERS + 1, range(MEMBERS + 2))
-    newcomer.adopt(sponsor.member.frontier())
+    newcomer.install_join_state(sponsor.member.join_state())
     covered = set(sponsor.outcome.order)
     owed = [message for message in sent if _id(message) not in covered]
     rng.shuffle(owed)

@@ -32,7 +32,7 @@ def test_hold_waits_for_ever() -> None:
     a = SemanticOrder(0, range(3))
     a.receive(msg("B2", "B1"), now=s(0.0))
     assert a.tick(s(10**6)) == ()
-    assert len(a.blocked_on()) == 1
+    assert len(a.list_held()) == 1
     assert said(a.receive(msg("B1"), now=s(10**6))) == ["deliver B1", "deliver B2"]
 
 
@@ -43,7 +43,7 @@ def test_release_marks_the_message_and_its_answers_follow_in_order() -> None:
     assert said(a.tick(s(4.999))) == []
     assert said(a.tick(s(5.0))) == ["release B2 without B1", "deliver C1"]
     assert a.counts["released"] == 1
-    assert not a.blocked_on()
+    assert not a.list_held()
     assert said(a.receive(msg("C2", "B2"), now=s(6.0))) == ["deliver C2"]
     assert a.send("A1", after=(mid("B2"),)), "the application has seen B2 and may answer it"
 
@@ -77,7 +77,7 @@ def test_release_of_a_cycle_ends() -> None:
     words = said(a.tick(s(5.0)))
     assert sum(word.startswith("release") for word in words) == 1
     assert sum(word.startswith("deliver") for word in words) == 2
-    assert not a.blocked_on()
+    assert not a.list_held()
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
         effects = a.tick(s(5.0))
         assert len(effects) == depth
         assert sum(isinstance(effect, DeliverIncomplete) for effect in effects) == 1
-        assert not a.blocked_on()
+        assert not a.list_held()
 
 
 def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
@@ -104,7 +104,7 @@ def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
         "discard C1: dropped: reply to message 2 of member 1, which was dropped",
     ]
     assert a.counts["set_aside"] == 2
-    assert [held.message.payload for held in a.blocked_on()] == ["C2"]
+    assert [held.message.payload for held in a.list_held()] == ["C2"]
 
 
 def test_set_aside_is_final() -> None:
@@ -137,7 +137,7 @@ def test_set_aside_of_a_deep_thread_and_of_a_cycle_end() -> None:
     b.receive(msg("B1", "C1"), now=s(0.0))
     b.receive(msg("C1", "B1"), now=s(0.0))
     assert len(b.tick(s(5.0))) == 2
-    assert not b.blocked_on()
+    assert not b.list_held()
 
 
 # -- a full store ----------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_overflow_release_begins_with_a_newcomer_at_the_top_of_the_thread() -> N
     a = SemanticOrder(0, range(2), store_limit=1, overflow="release")
     assert said(a.receive(msg("B3", "B2"))) == ["hold B3 for B2"]
     assert said(a.receive(msg("B2", "B1"))) == ["release B2 without B1", "deliver B3"]
-    assert a.blocked_on() == ()
+    assert a.list_held() == ()
     assert a.counts["released"] == 1
     assert said(a.receive(msg("B1"))) == ["deliver B1"]
 
@@ -197,7 +197,7 @@ def test_the_store_never_exceeds_its_limit(overflow: str) -> None:
     held = []
     for seq in range(100, 400):
         a.receive(SbMessage(1, seq, (MessageId(1, seq - 1 - 7 * (seq % 3)),), seq))
-        held.append(len(a.blocked_on()))
+        held.append(len(a.list_held()))
     assert max(held) == 7
 
 
@@ -271,4 +271,4 @@ def test_what_is_held_beyond_the_last_message_of_who_left_is_set_aside_with_its_
     assert gone == Discard(beyond, AFTER_LEAVE)
     assert isinstance(with_it, Discard)
     assert with_it.message == answer
-    assert member.blocked_on() == ()
+    assert member.list_held() == ()

@@ -71,11 +71,11 @@ def test_snapshot_keeps_the_printed_lists(printed: bool | str) -> None:
     assert b.snapshot() == a.snapshot()
     assert b.receive(msg("C3", "B1")) == a.receive(msg("C3", "B1"))
     newcomer = SemanticOrder(3, range(4), as_published=printed)
-    newcomer.adopt(a.frontier())
+    newcomer.install_join_state(a.join_state())
     assert newcomer.delivered[1] == [1, 3, 4, 5]
     assert newcomer.published_lists is not None
     assert newcomer.published_lists[1].nodes == [(1, 2), (4, 4)]
-    assert newcomer.blocked_on() == ()
+    assert newcomer.list_held() == ()
 
 
 def test_two_faults_can_hide_each_other() -> None:

@@ -153,10 +153,10 @@ def test_vi_d_2_the_store_is_empty_in_order_and_holds_all_without_the_root() -> 
     best, worst = SemanticOrder(0, (0, 1)), SemanticOrder(0, (0, 1))
     for message in (root, *chain):
         best.receive(message)
-        assert not best.blocked_on()
+        assert not best.list_held()
     for message in chain:
         worst.receive(message)
-    assert len(worst.blocked_on()) == 100
+    assert len(worst.list_held()) == 100
     assert worst.storage_bytes() == 4 + 100 * 16
     assert len(worst.receive(root)) == 101
 
@@ -170,7 +170,7 @@ def test_a_thread_of_100_000_messages_in_reverse() -> None:
     effects = a.receive(SbMessage(1, 1, (), 1))
     assert [effect.message.seq for effect in effects] == list(range(1, depth + 1))
     assert a.delivered[1] == [1, depth + 1]
-    assert not a.blocked_on()
+    assert not a.list_held()
     assert not a.store.by_parent
 
 
@@ -190,7 +190,7 @@ def test_several_parents_waits_for_all_of_them() -> None:
     a = SemanticOrder(0, range(3), several_parents=True)
     assert said(a.receive(msg("C2", "B1", "C1"))) == ["hold C2 for B1 C1"]
     assert said(a.receive(msg("B1"))) == ["deliver B1"]
-    assert said([Hold(*held[:2]) for held in a.blocked_on()]) == ["hold C2 for C1"]
+    assert said([Hold(*held[:2]) for held in a.list_held()]) == ["hold C2 for C1"]
     assert said(a.receive(msg("C1"))) == ["deliver C1", "deliver C2"]
     (effect,) = a.send("A1", after=(mid("B1"), mid("C2")))
     assert isinstance(effect, Transmit)
@@ -270,6 +270,6 @@ def test_a_cycle_of_parents_is_held_and_shown_and_hinders_nobody() -> None:
     a.receive(msg("B1", "C1"))
     a.receive(msg("C1", "B1"))
     a.receive(msg("B2", "C1"))
-    blocked = [(held.message.payload, held.missing) for held in a.blocked_on()]
+    blocked = [(held.message.payload, held.missing) for held in a.list_held()]
     assert blocked == [("B1", (mid("C1"),)), ("C1", (mid("B1"),)), ("B2", (mid("C1"),))]
     assert said(a.receive(msg("C2"))) == ["deliver C2"]

@@ -197,10 +197,10 @@ def test_without_physical_time_the_wait_counts_from_the_arrival(name: str) -> No
     a, b = group(name, "x", "x")
     message = publish_all(a, "x", now=s(0))
     assert b.receive(message, now=s(50)) == (Hold(message, ()),)
-    assert [held.message for held in b.blocked_on()] == [message]
+    assert [held.message for held in b.list_held()] == [message]
     assert list(b.tick(s(52))) == []
     assert list(b.tick(s(52.5))) == [Deliver(message)]
-    assert b.blocked_on() == ()
+    assert b.list_held() == ()
 
 
 @pytest.mark.parametrize("name", ["tv-pt", "htbc"])

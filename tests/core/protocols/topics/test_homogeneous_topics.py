@@ -10,7 +10,7 @@ from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.messages import CarriedTimes
 from antecede.core.protocols.topics.protocols import Htbc
-from antecede.core.protocols.topics.relations import Stamp, TopicRelation
+from antecede.core.protocols.topics.relations import TopicRelation, TopicTimestamp
 from tests.core.protocols.seconds import s
 from tests.core.protocols.topics.test_relations import relation
 from tests.core.protocols.topics.tools import MOST_MEMBERS, AllTimes, TopicNetwork
@@ -59,7 +59,7 @@ def test_homogeneous_tbc_is_htbc_with_one_delay(accuracy_s: float) -> None:
     assert ordered > 100
 
 
-def tbc(e1: Stamp, e2: Stamp, accuracy_s: float) -> bool:
+def tbc(e1: TopicTimestamp, e2: TopicTimestamp, accuracy_s: float) -> bool:
     """Return True if e1 TBC-precedes e2 at a peer that subscribes to all topics of both."""
     common = e1.counts.keys() & e2.counts.keys()
     by_topics = bool(common) and all(e1.counts[t] < e2.counts[t] for t in common)
@@ -76,6 +76,9 @@ def test_a_homogeneous_network_may_be_given_channel_by_channel() -> None:
     delays = [Delays(alike(1, spelled=spelled), range(MOST_MEMBERS)) for spelled in (False, True)]
     orders = [TopicRelation(one, linear=True, physical=True) for one in delays]
     for gap in range(-2, 6):
-        e1, e2 = Stamp(0, 1, {"x": 1}, lt=1), Stamp(1, 1, {"x": 2}, lt=2, pt_ns=s(gap))
+        e1, e2 = (
+            TopicTimestamp(0, 1, {"x": 1}, lt=1),
+            TopicTimestamp(1, 1, {"x": 2}, lt=2, pt_ns=s(gap)),
+        )
         answers = {order.precedes(e1, e2, {"x"}) for order in orders}
         assert answers == {gap >= LEAST_S - 2}

@@ -179,9 +179,9 @@ def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: st
     b.receive(first, now=s(51))
     b.tick(s(59))
     b.receive(second, now=s(61))
-    frontier = b.frontier()
+    frontier = b.join_state()
     newcomer = CLASSES[name](5, [5], subscriptions=Subscriptions({5: "xz"}), bounds=EXACT)
-    newcomer.adopt(frontier)
+    newcomer.install_join_state(frontier)
     assert newcomer.members == (0, 1, 2, 3, 5)
     assert newcomer.subscription == {"x", "z"}
     assert newcomer.subscriptions.of(3) == {"x", "y"}
@@ -190,7 +190,7 @@ def test_a_newcomer_begins_with_its_sponsors_times_and_knows_its_copies(name: st
     assert publish_all(newcomer, "x", now=s(61)).tv == (("x", 3),)
     assert d.join(5) == ()
     with pytest.raises(LocalError, match="before anything"):
-        newcomer.adopt(frontier)
+        newcomer.install_join_state(frontier)
 
 
 def test_a_newcomers_vector_time_covers_what_its_sponsor_sent_too() -> None:
@@ -198,7 +198,7 @@ def test_a_newcomers_vector_time_covers_what_its_sponsor_sent_too() -> None:
     sponsor.receive(publish_all(other, "x"), now=0)
     publish_all(sponsor, "x")
     newcomer = TvVt(2, [2], subscriptions=EVERYTHING, bounds=EXACT)
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     newcomer.subscribe(1, ["x"])
     assert publish_all(newcomer, "x").vt == pack([(0, 1), (1, 1)])
 

@@ -23,8 +23,8 @@ from antecede.core.protocols.topics.published_relations import (
 from antecede.core.protocols.topics.relations import (
     ALL,
     SOME,
-    Stamp,
     TopicRelation,
+    TopicTimestamp,
     linear_precedes,
     physical_precedes,
     topics_precede,
@@ -40,8 +40,8 @@ ORDERING = {name: cls.carried_times for name, cls in CLASSES.items()}
 """The relations of section 2, by protocol, and the yardstick of section 3."""
 
 
-def about(source: int, /, **counts: int) -> Stamp:
-    return Stamp(source, 1, counts)
+def about(source: int, /, **counts: int) -> TopicTimestamp:
+    return TopicTimestamp(source, 1, counts)
 
 
 def relation(
@@ -92,8 +92,8 @@ def test_an_unknown_reading_is_refused() -> None:
 
 @pytest.mark.parametrize("part", CarriedTimes._fields)
 def test_a_relation_reads_the_times_that_it_is_made_of_and_no_others(part: str) -> None:
-    early = Stamp(0, 1, {"x": 1}, lt=1, pt_ns=s(10), vt=pack({0: 1}.items()))
-    late = Stamp(1, 1, {"x": 2}, lt=2, pt_ns=s(20), vt=pack({0: 1, 1: 1}.items()))
+    early = TopicTimestamp(0, 1, {"x": 1}, lt=1, pt_ns=s(10), vt=pack({0: 1}.items()))
+    late = TopicTimestamp(1, 1, {"x": 2}, lt=2, pt_ns=s(20), vt=pack({0: 1, 1: 1}.items()))
     field = {"linear": "lt", "physical": "pt_ns", "vector": "vt"}[part]
     without: Any = {field: 0}
     changed = late._replace(**without)
@@ -109,7 +109,7 @@ def test_a_relation_reads_the_times_that_it_is_made_of_and_no_others(part: str) 
 
 def test_linear_time_is_compared_strictly_and_as_published_orders_ties_both_ways() -> None:
     """Nakayama 2017, rule 2 prints <=; errata: strict."""
-    e1, e2 = Stamp(0, 1, {}, lt=3), Stamp(1, 1, {}, lt=3)
+    e1, e2 = TopicTimestamp(0, 1, {}, lt=3), TopicTimestamp(1, 1, {}, lt=3)
     assert not linear_precedes(e1, e2)
     assert not linear_precedes(e2, e1)
     assert linear_precedes_as_published(e1, e2)
@@ -127,7 +127,11 @@ def orders_at(bounds: Bounds[int], *, as_published: bool) -> list[int]:
     return [
         later
         for later in range(-9, 21)
-        if rule(Stamp(0, 1, {}, pt_ns=s(50)), Stamp(1, 1, {}, pt_ns=s(50 + later)), delays)
+        if rule(
+            TopicTimestamp(0, 1, {}, pt_ns=s(50)),
+            TopicTimestamp(1, 1, {}, pt_ns=s(50 + later)),
+            delays,
+        )
     ]
 
 
@@ -155,7 +159,7 @@ def test_rule_3_repaired_goes_by_the_least_delay_over_any_path() -> None:
 
 def test_events_of_one_source_go_by_its_counter() -> None:
     delays = Delays(Bounds(accuracy_s=1, least_s=5, most_s=8), range(2))
-    e1, e2 = Stamp(0, 1, {}, pt_ns=s(50)), Stamp(0, 2, {}, pt_ns=s(50))
+    e1, e2 = TopicTimestamp(0, 1, {}, pt_ns=s(50)), TopicTimestamp(0, 2, {}, pt_ns=s(50))
     for rule in (physical_precedes, physical_precedes_as_published):
         assert rule(e1, e2, delays)
         assert not rule(e2, e1, delays)
@@ -168,7 +172,7 @@ def test_events_of_one_source_go_by_its_counter() -> None:
 def test_vector_time_precedes_where_no_entry_is_greater(vectors: list[tuple[int, ...]]) -> None:
     """Nakayama 2017, section 3: e1 -> e2 iff e1.VT <= e2.VT, for two events."""
     one, other = vectors
-    stamps = [Stamp(0, 1, {}, vt=pack(enumerate(vector))) for vector in vectors]
+    stamps = [TopicTimestamp(0, 1, {}, vt=pack(enumerate(vector))) for vector in vectors]
     assert vector_precedes(*stamps) == all(a <= b for a, b in zip(one, other, strict=True))
 
 
@@ -280,7 +284,9 @@ def test_as_published_misses_nothing_in_a_group_alike_with_good_clocks() -> None
 # -- every run of a small grid ---------------------------------------------------------------
 
 
-def chains(bounds: Bounds[int], steps: tuple[int, ...]) -> Iterator[tuple[Stamp, Stamp]]:
+def chains(
+    bounds: Bounds[int], steps: tuple[int, ...]
+) -> Iterator[tuple[TopicTimestamp, TopicTimestamp]]:
     """Yield e1 of 0 and e2 of 1, which has e1, or a later event of 2.
 
     All delays, all clocks, all publications.
@@ -370,7 +376,9 @@ def runs(events: int) -> Iterator[tuple[Published, ...]]:
 
 
 def has_cycle(run: tuple[Published, ...]) -> bool:
-    stamps = [Stamp(e.source, n, {t: e.tv[t] for t in e.topics}) for n, e in enumerate(run)]
+    stamps = [
+        TopicTimestamp(e.source, n, {t: e.tv[t] for t in e.topics}) for n, e in enumerate(run)
+    ]
     follows = {
         n: {m for m, f in enumerate(stamps) if topics_precede(e, f, "abc")}
         for n, e in enumerate(stamps)
@@ -402,6 +410,6 @@ def test_tv_is_cyclic_over_topics_that_overlap() -> None:
 def test_with_linear_time_a_pair_with_equal_or_falling_lt_is_not_ordered() -> None:
     linear = relation(CarriedTimes(linear=True), Bounds[int](least_s=1, most_s=2))
     for lt, ordered in ((3, False), (4, False), (5, True)):
-        first, then = Stamp(0, 1, {"x": 1}, 1, 4), Stamp(1, 1, {"x": 2}, 2, lt)
+        first, then = TopicTimestamp(0, 1, {"x": 1}, 1, 4), TopicTimestamp(1, 1, {"x": 2}, 2, lt)
         assert linear.precedes(first, then, ("x",)) is ordered
         assert (linear.rank(first) < linear.rank(then)) or not ordered

@@ -12,7 +12,7 @@ from antecede.core.protocols.base import DUPLICATE, Discard, Hold
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.messages import CarriedTimes, TopicMessage, make_timestamp
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
-from antecede.core.protocols.topics.relations import Stamp
+from antecede.core.protocols.topics.relations import TopicTimestamp
 from antecede.core.protocols.topics.state import NOT_SUBSCRIBED
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from tests.core.protocols.sending import send_one
@@ -123,7 +123,7 @@ class TopicNetwork(Network):
             for other, member in self.members.items():
                 self.carry_out(other, member.subscribe(at, topics))
 
-    def stamps(self) -> Mapping[Id, Stamp]:
+    def stamps(self) -> Mapping[Id, TopicTimestamp]:
         """Return the times of all events that had recipients."""
         return {key: make_timestamp(message) for key, message in self.sent.items()}
 

@@ -62,7 +62,7 @@ def test_an_own_message_is_delivered_in_its_turn_and_once(name: str) -> None:
     me, other = (MAKES[name](at, range(2)) for at in (1, 0))
     (transmit,) = me.send("mine")
     assert transmit == Transmit((0,), transmit.message)
-    assert [held.message for held in me.blocked_on()] == [transmit.message]
+    assert [held.message for held in me.list_held()] == [transmit.message]
     note = next(e.message for e in other.receive(transmit.message) if isinstance(e, Transmit))
     assert list(me.receive(note)) == [Deliver(transmit.message)]
     assert list(me.receive(transmit.message)) == [Discard(transmit.message, OWN)]
@@ -83,10 +83,10 @@ def test_a_group_returns_own_messages_too() -> None:
     first = alice.send(b"from alice")
     restored = Group("alice", ["alice", "bob"], order="total")
     restored.restore(alice.snapshot())
-    assert [m.payload for m in restored.delivered()] == [b"from alice"]
+    assert [m.payload for m in restored.take_own_deliveries()] == [b"from alice"]
     assert [m.payload for m in alice.receive(wire)] == [b"from alice", b"from bob"]
-    assert alice.delivered() == []
-    (places,) = alice.outgoing()
+    assert alice.take_own_deliveries() == []
+    (places,) = alice.take_control_packets()
     assert [m.payload for m in bob.receive(places.wire)] == []
     assert [m.payload for m in bob.receive(first)] == [b"from alice", b"from bob"]
 
@@ -99,7 +99,7 @@ def test_the_sequencer_places_a_senders_messages_in_its_order() -> None:
     first, second, third = (send_one(sender, n) for n in range(3))
     assert list(sequencer.receive(third)) == [Hold(third, (MessageId(2, 2),))]
     assert list(sequencer.receive(second)) == [Hold(second, (MessageId(2, 1),))]
-    assert sequencer.blocked_on()[1].missing == (MessageId(2, 1),)
+    assert sequencer.list_held()[1].missing == (MessageId(2, 1),)
     note, *delivered = sequencer.receive(first)
     assert note == Transmit((1, 2), SequenceAssignment(0, 0, b"", 1, 2, 1, 3))
     assert delivered == [Deliver(first), Deliver(second), Deliver(third)]
@@ -111,7 +111,7 @@ def test_a_member_names_the_message_of_the_next_place() -> None:
     member = Sequencer(1, range(3))
     late, own = SequencedMessage(2, 1, "late"), SequencedMessage(0, 2, "own", 3)
     assert list(member.receive(late)) == [Hold(late, ())]
-    assert member.blocked_on() == (Held(late, (), silent=(0,)),)
+    assert member.list_held() == (Held(late, (), silent=(0,)),)
     member.receive(SequenceAssignment(0, 0, b"", 2, 2, 1, 1))
     assert list(member.receive(own)) == [Hold(own, ())]
     first = SequencedMessage(0, 1, "first", 1)
@@ -182,7 +182,7 @@ def test_a_message_waits_for_every_member_and_is_acknowledged_once() -> None:
     (other,) = c.send("c1")  # at the same time as a1: it needs no acknowledgement of c's
     assert list(c.receive(first)) == [Hold(first, ())]
     assert list(a.receive(note.message)) == []
-    assert a.blocked_on() == (Held(first, (), silent=(2,)),)
+    assert a.list_held() == (Held(first, (), silent=(2,)),)
     # What b said lets both go: a tie is decided by the member's number.
     assert list(a.receive(other.message)) == [Deliver(first), Deliver(other.message)]
     assert a.control_bytes(first) == a.control_bytes(note.message) == 8
@@ -306,4 +306,4 @@ def test_only_the_senders_message_before_is_named(name: str) -> None:
     first, second = send_one(member), send_one(member)
     assert member.causes(first) == ()
     assert member.causes(second) == (MessageId(1, 1),)
-    assert not member.is_note(first)
+    assert not member.is_control(first)

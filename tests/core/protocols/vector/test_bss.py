@@ -36,7 +36,7 @@ def example(**kind: bool) -> tuple[Bss, BssMessage, BssMessage]:
 
 
 def clock(member: Bss) -> tuple[int, ...]:
-    return tuple(count for _, count in member.frontier()[0])  # type: ignore[index]
+    return tuple(count for _, count in member.join_state()[0])  # type: ignore[index]
 
 
 @pytest.mark.parametrize("kind", [WHOLE, DIFFERENCES])
@@ -63,13 +63,13 @@ def test_condition_2_as_printed_lets_b_overtake_a_and_blocks_a() -> None:
     p1, a, b = example(as_published=True)
     assert list(p1.receive(b)) == [Deliver(b)]  # early: a is its cause
     assert isinstance(p1.receive(a)[0], Hold)
-    assert [line.message for line in p1.blocked_on()] == [a]
+    assert [line.message for line in p1.list_held()] == [a]
     b2 = b._replace(seq=2)
     assert list(p1.receive(b2)) == [Deliver(b2)]  # its cause a is still held, and stays so
-    assert [line.message for line in p1.blocked_on()] == [a]
+    assert [line.message for line in p1.list_held()] == [a]
     again = Bss(0, range(3))
     again.restore(p1.snapshot())
-    assert again.blocked_on() == p1.blocked_on()
+    assert again.list_held() == p1.list_held()
     assert again.snapshot() == p1.snapshot()
 
 
@@ -105,7 +105,7 @@ def test_a_newcomers_first_difference_is_its_whole_frontier() -> None:
     sponsor.receive(send_one(other))
     send_one(sponsor)
     newcomer = Bss(2, [2], differences=True)
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     assert unpack(send_one(newcomer).causes, 3) == (1, 1, 0)
 
 
@@ -118,7 +118,7 @@ def test_differences_reach_a_newcomer_without_a_base_of_its_own() -> None:
     for message in (t1, o1):
         sponsor.receive(message)
     newcomer = Bss(3, [3], differences=True)
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     assert list(newcomer.receive(o2)) == [Deliver(o2)]
 
 

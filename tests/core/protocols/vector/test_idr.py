@@ -89,5 +89,5 @@ def test_a_newcomer_depends_on_its_sponsors_frontier() -> None:
     s1 = send_one(sponsor)
     sponsor.receive(o1)
     newcomer = Idr(2, [2])
-    newcomer.adopt(sponsor.frontier())
+    newcomer.install_join_state(sponsor.join_state())
     assert unpack(send_one(newcomer).causes, 3) == (s1.seq, o1.seq, 0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antecede.errors import InputError, LocalError
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import checked, make_simulation_run
+from antecede.lab.reproductions.framework.study import check_runs, make_simulation_run
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.topology import Mesh
 from tests.lab.reproductions import toy
@@ -66,17 +66,17 @@ def test_key_and_estimate_do_not_decide_the_digest() -> None:
 )
 def test_a_study_of_impossible_runs_is_refused(runs: list[Run], message: str) -> None:
     with pytest.raises(LocalError, match=message):
-        checked(runs)
+        check_runs(runs)
 
 
 def test_runs_are_checked_in_the_form_in_which_workers_read_them() -> None:
-    (run,) = checked([RUN._replace(parameters={"sizes": (1, 2)})])
+    (run,) = check_runs([RUN._replace(parameters={"sizes": (1, 2)})])
     assert run.parameters == {"sizes": [1, 2]}
 
 
 def test_a_simulation_carries_its_scenario() -> None:
     scenario = Scenario(Mesh(4), "bss", duration_s=2.0, warm_s=0.5)
-    (run,) = checked([make_simulation_run("k", scenario, 7, 1.0, protocol="bss", members=4)])
+    (run,) = check_runs([make_simulation_run("k", scenario, 7, 1.0, protocol="bss", members=4)])
     assert (run.kind, run.seed, run.parameters) == (
         "simulate",
         7,

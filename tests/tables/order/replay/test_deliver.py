@@ -21,7 +21,7 @@ from antecede.core.protocols.options.checks import with_trial
 from antecede.core.protocols.registry import ENTRIES
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import InputError
-from antecede.lab.record.example_logs import Talk, recorded
+from antecede.lab.record.example_logs import Talk, record_log
 from antecede.tables.order.replay.member import ReplayedMember
 from antecede.tables.order.replay.spec import DeliverSpec
 from antecede.tables.order.replay.table import deliver_table, deliver_wide, read_log, take_all
@@ -54,18 +54,18 @@ class Slow(Unordered):
         ready = sorted(key for key, (due, _) in self.due.items() if due <= now)
         return tuple(Deliver(self.due.pop(key)[1]) for key in ready) if ready else NOTHING
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         return tuple(Held(message, ()) for _, message in self.due.values())
 
 
 def slow(observer: str, group: Any) -> Group:
     members = tuple(sorted(NAMES))
     protocol: Protocol = Slow(members.index(observer), range(len(members)))
-    return Group.around(protocol, dict(enumerate(members)), order="unordered")
+    return Group.from_protocol(protocol, dict(enumerate(members)), order="unordered")
 
 
 def hierarchical(observer: str, group: Any) -> Group:
-    return Group.around(role(observer), ADDRESSES, order="hierarchical")
+    return Group.from_protocol(role(observer), ADDRESSES, order="hierarchical")
 
 
 def flat_specs() -> list[Any]:
@@ -324,7 +324,7 @@ def test_a_row_that_expired_takes_no_position_when_its_cause_comes_after_all() -
 def test_roles_of_the_hierarchical_protocol_deliver_through_make() -> None:
     spec = DeliverSpec(make=hierarchical, sent="sent", tiebreak="number")
     groups = {name: hierarchical(name, None) for name in ADDRESSES.values()}
-    table = recorded(groups, Talk(messages=40), seed=5)
+    table = record_log(groups, Talk(messages=40), seed=5)
     rows = by_number(deliver_table(shuffle_rows(table, 1), spec))
     peers = len(ADDRESSES) - len(SUPER_PEERS)
     got = [row for row in rows if row["status"] == "delivered"]

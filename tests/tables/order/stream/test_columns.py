@@ -10,9 +10,14 @@ import pytest
 from antecede.errors import InputError
 from antecede.tables.order.row_hash import content_digests
 from antecede.tables.order.spec import Status
-from antecede.tables.order.stream.columns import StreamColumns, check_columns, check_nulls, joined
+from antecede.tables.order.stream.columns import (
+    StreamColumns,
+    check_columns,
+    check_nulls,
+    concat_rows,
+)
 from antecede.tables.order.stream.shard import Shard
-from antecede.tables.order.stream.storage.blobs import Memory, opened, pack
+from antecede.tables.order.stream.storage.blobs import Memory, pack, unpack
 from antecede.tables.order.stream.types import ShardPlan
 from tests.tables.order.stream.reference import Item
 from tests.tables.order.stream.test_shard import batch
@@ -105,7 +110,7 @@ def test_rows_of_several_times_have_the_columns_of_now() -> None:
                       ("a", pa.int32())])  # fmt: skip
     now = schema(("new", pa.float64()), ("at", pa.timestamp("us", "UTC")), ("what", moved),
                  ("id", pa.string()), ("n", pa.int64()))  # fmt: skip
-    got = joined([old, now.empty_table()], StreamColumns(now, ()))
+    got = concat_rows([old, now.empty_table()], StreamColumns(now, ()))
     assert got.schema == now
     rows = got.to_pylist()
     assert rows[0]["what"] == {"b": [{"d": None, "c": "x"}, None], "a": 1}
@@ -230,7 +235,7 @@ def test_what_is_refused_changes_nothing() -> None:
 def test_a_state_of_before_columns_were_kept_goes_on() -> None:
     stream = Rows()
     stream.step([{"id": "w", "after": ["a"], "n": 7}], V1)
-    head = opened(bytearray(stream.state["head"]))
+    head = unpack(bytearray(stream.state["head"]))
     del head["columns"], stream.state["columns"]
     stream.state["head"] = pack(head)
     with pytest.raises(InputError, match=r"column n \(bigint\) is gone"):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.tables.order.stream.held_report import held_by
+from antecede.tables.order.stream.held_report import list_waiting_rows
 from antecede.tables.order.stream.types import ShardPlan
 from tests.tables.order.stream.reference import Reference
 from tests.tables.order.stream.test_shard import Packed, one, plans, streams
@@ -17,8 +17,8 @@ def test_a_chain_behind_a_missing_cause() -> None:
     stream.step(
         [one(b"b", b"a", time=1), one(b"c", b"b", time=2), one(b"d", b"c", b"x", time=3)], 3
     )
-    told = {w.name: w for w in held_by(stream.state)}
-    assert [w.name for w in held_by(stream.state)] == ["b", "c", "d"]
+    told = {w.name: w for w in list_waiting_rows(stream.state)}
+    assert [w.name for w in list_waiting_rows(stream.state)] == ["b", "c", "d"]
     assert [told[name].behind for name in "bcd"] == [2, 1, 0]
     assert [told[name].causes for name in "bcd"] == [["a"], ["b"], ["c", "x"]]
     assert [told[name].missing_causes for name in "bcd"] == [["a"], ["a"], ["a", "x"]]
@@ -50,7 +50,7 @@ def test_roots_and_rows_behind_are_those_of_plain_sets(data: st.DataObject) -> N
         here = needs[key] & needs.keys()
         return here.union(*map(past, here))
 
-    told = {(w.group, w.name): w for w in held_by(kernel.state)}
+    told = {(w.group, w.name): w for w in list_waiting_rows(kernel.state)}
     assert told.keys() == {(key[0].decode(), text(key)) for key in needs}
     for key in needs:
         waiting = told[key[0].decode(), text(key)]

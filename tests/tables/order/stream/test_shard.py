@@ -22,7 +22,7 @@ from antecede.tables.order.stream.kernels.tie_break import compare_names
 from antecede.tables.order.stream.shard import Shard
 from antecede.tables.order.stream.storage import id_table
 from antecede.tables.order.stream.storage.blobs import Memory
-from antecede.tables.order.stream.types import Batch, Links, ShardPlan
+from antecede.tables.order.stream.types import ControlColumns, ReleasedCauses, ShardPlan
 from tests.tables.order.stream.reference import Item, Left, Reference
 
 OUTCOMES = ["ORDERED", "MISSING", "DUPLICATE", "CONFLICT", "SELF", "CYCLE", "NULL", "BAD", "LATE"]
@@ -34,9 +34,9 @@ def text(strings: list[bytes]) -> Text:
     return Text(np.frombuffer(b"".join(strings), np.uint8), ends)
 
 
-def batch(items: list[Item]) -> Batch:
+def batch(items: list[Item]) -> ControlColumns:
     causes = [cause for item in items for cause in item.causes]
-    return Batch(
+    return ControlColumns(
         text([item.group for item in items]),
         text([item.name for item in items]),
         np.array([item.number for item in items], np.int64),
@@ -96,7 +96,7 @@ def numbers_of(table: Any) -> list[int]:
     return found
 
 
-def causes_of(links: Links, row: int) -> tuple[tuple[bytes, int], ...]:
+def causes_of(links: ReleasedCauses, row: int) -> tuple[tuple[bytes, int], ...]:
     each = range(links.first[row], links.first[row + 1])
     return tuple((links.name.get(k), int(links.number[k])) for k in each)
 

@@ -149,7 +149,7 @@ def _check_used(
 ) -> None:
     """Raise InputError for options that no protocol uses; a user's protocol may use all."""
     if not any(
-        is_file_target(cell[0].target) or any(one.wants_ticks for one in made.values())
+        is_file_target(cell[0].target) or any(one.needs_ticks for one in made.values())
         for cell, made in members.items()
     ):
         refuse_unused(args, "no protocol in this call uses clocks", unused=["accuracy"])

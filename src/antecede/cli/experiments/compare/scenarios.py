@@ -164,7 +164,7 @@ def _build_links(topology: Topology, delay: Delay, args: argparse.Namespace) -> 
     special: tuple[config.Special, ...] = ()
     if isinstance(topology, PubSub):
         groups = [f"group:{number}" for number in range(len(topology.subgroups))]
-        special = tuple(config.Special(group, group, delay.scaled(LAN)) for group in groups)
+        special = tuple(config.Special(group, group, delay.scale(LAN)) for group in groups)
     return config.Links(delay, special, fifo=args.fifo, loss=args.loss)
 
 

@@ -56,8 +56,8 @@ LEGEND = (
     ),
     (
         "viol.",
-        "violations: deliveries before, or without, a cause; by receipt (rcpt.): a cause that had arrived at "
-        "the sender",
+        "violations: deliveries before, or without, a cause; by receipt (rcpt.): a cause that "
+        "had arrived at the sender",
     ),
     (
         "needless",
@@ -117,7 +117,8 @@ def _describe_setup(done: Sequence[Comparison], args: argparse.Namespace) -> Ite
     told = (f", {answers:.0%} of them replies" if answers else "") if len(sizes) == 1 else ""
     sent = [counted(round(one.total("sent") / len(one.runs)), "message") for one in first]
     runs = [f"{n} within {one.scenario.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
-    sends = f"each sends {args.rate:g} messages/s, one every {every}: "
+    rate = f"{args.rate:g} message{'s' * (args.rate != 1)}/s"
+    sends = f"each sends {rate}, one every {every}: "
     yield sends + ", ".join(runs) + told
     measured = [f"{one.scenario.duration_s - one.scenario.warm_s:.3g}" for one in first]
     spans = ", ".join(dict.fromkeys(measured))

@@ -144,8 +144,10 @@ def _choose_engine(args: argparse.Namespace, scenario: Scenario) -> str:
     if args.trace is not None:
         return simulator.READABLE
     receivers = len(scenario.topology.senders()) - 1
-    small = simulator.expected_messages(scenario) * receivers * args.seeds <= SMALL
-    if args.engine == simulator.AUTO and (small or not simulator.compiled_engine(scenario).name):
+    small = simulator.estimate_messages(scenario) * receivers * args.seeds <= SMALL
+    if args.engine == simulator.AUTO and (
+        small or not simulator.select_compiled_engine(scenario).name
+    ):
         return simulator.READABLE
     return str(args.engine)
 
@@ -156,9 +158,9 @@ def _run_timed(
     if engine == simulator.READABLE and not args.false_causality:  # loads no kernels
         begin = time.monotonic()
         return _run_all(scenario, args, engine), time.monotonic() - begin, ""
-    from antecede.tables.kernels import timed
+    from antecede.tables.kernels import measure_compile_time
 
-    with timed() as spent:
+    with measure_compile_time() as spent:
         results = _run_all(scenario, args, engine)
     return results, spent.working_s, spent.words()
 

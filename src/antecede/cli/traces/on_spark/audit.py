@@ -16,7 +16,7 @@ from antecede.errors import InputError
 from antecede.formatting import harmless
 from antecede.progress import Progress
 from antecede.spark import describe_none, sources
-from antecede.spark.audits import quarantined, total_by_causes, total_by_clocks, with_read
+from antecede.spark.audits import find_quarantined, total_by_causes, total_by_clocks, with_read
 from antecede.tables.audit import AuditReport
 from antecede.tables.trace import NONE, WHY, ReadOptions
 from antecede.tables.trace.user_tables import PARQUET, format_of
@@ -48,7 +48,7 @@ def run_on_spark(
         else:
             report = total_by_causes(events, pairs=pairs)
             if bad is not None and report.details["quarantined"]:
-                sources.write_bad(quarantined(events, by="causes"), bad, format)
+                sources.write_bad(find_quarantined(events, by="causes"), bad, format)
         why = ""
         if report.causality_source == NONE:
             why = describe_none(events, found.details)

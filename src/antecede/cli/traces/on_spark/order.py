@@ -12,7 +12,7 @@ from antecede.cli.traces import order_text
 from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.spark.sources import order_files, survey, tables_of, work_of
-from antecede.tables.kernels import timed
+from antecede.tables.kernels import measure_compile_time
 from antecede.tables.order import Status, refuse_empty
 from antecede.tables.trace import ReadOptions, describe_cells
 from antecede.tables.trace.user_tables import absent_keys, format_of
@@ -32,7 +32,7 @@ def run_on_spark(
         session(args.master, estimate_bytes(args.paths, args.format) or 0) as spark,
         draft_folder(out) as parts,
         draft_folder(aside) as bad,
-        timed() as spent,
+        measure_compile_time() as spent,
     ):
         with Progress("counting"):
             found = survey(spark, works, options, bad, format)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
         encode_compact,
         encode_sparse,
         is_sparse,
+        mark_nonzero,
         nonzero,
-        occupied,
         planes,
         read_compact,
         read_sparse,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from antecede.core.clocks.encoding.pairs import encode_dense, encode_pairs, read_pairs
     from antecede.core.clocks.encoding.wire import (
-        Reader,
+        ByteReader,
         block,
         read_varints,
         varint,
@@ -32,10 +32,10 @@ else:
         __name__,
         {
             "compact": (
-                "LANE_BYTES byte_width encode_compact encode_sparse is_sparse nonzero occupied "
+                "LANE_BYTES byte_width encode_compact encode_sparse is_sparse nonzero mark_nonzero "
                 "planes read_compact read_sparse woven"
             ),
             "pairs": "encode_dense encode_pairs read_pairs",
-            "wire": "Reader block read_varints varint varint_size varints",
+            "wire": "ByteReader block read_varints varint varint_size varints",
         },
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.encoding.wire import ByteReader, varint
 from antecede.core.clocks.lanes import LANE_BITS, MAX_VALUE, pack
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
@@ -28,7 +28,7 @@ def encode_compact(vector: int) -> bytes:
     raw = vector.to_bytes(count * LANE_BYTES, "little")
     split = planes(raw)
     width = len(split)
-    used = occupied(split)
+    used = mark_nonzero(split)
     nonzero_count = count - used.count(0)
     if is_sparse(nonzero_count, count, width):
         return b"\0" + encode_sparse(nonzero_count, _iter_marked(raw, used))
@@ -51,7 +51,7 @@ def woven(split: Sequence[bytes], width: int) -> bytearray:
     return raw
 
 
-def occupied(split: Sequence[bytes]) -> bytes:
+def mark_nonzero(split: Sequence[bytes]) -> bytes:
     """Return one byte per lane, 0 where the counter is 0."""
     if len(split) == 1:
         return split[0]
@@ -79,7 +79,7 @@ def encode_sparse(nonzero_count: int, counters: Iterable[tuple[int, int]]) -> by
 def nonzero(vector: int) -> Iterator[tuple[int, int]]:
     """Yield (lane, counter) of nonzero counters. Faster than `lanes.items` for long vectors."""
     raw = vector.to_bytes(-(-vector.bit_length() // LANE_BITS) * LANE_BYTES, "little")
-    return _iter_marked(raw, occupied(planes(raw)))
+    return _iter_marked(raw, mark_nonzero(planes(raw)))
 
 
 def _iter_marked(raw: bytes, used: bytes) -> Iterator[tuple[int, int]]:
@@ -88,7 +88,7 @@ def _iter_marked(raw: bytes, used: bytes) -> Iterator[tuple[int, int]]:
         yield lane, int.from_bytes(raw[lane * LANE_BYTES : (lane + 1) * LANE_BYTES], "little")
 
 
-def read_compact(reader: Reader, max_lanes: int) -> int:
+def read_compact(reader: ByteReader, max_lanes: int) -> int:
     """Read a vector of `encode_compact` with at most `max_lanes` lanes. Raise RemoteError."""
     start = reader.offset
     width = reader.take(1)[0]
@@ -110,7 +110,7 @@ def byte_width(counter: int) -> int:
     return max(1, (counter.bit_length() + 7) // 8)
 
 
-def _read_dense(reader: Reader, width: int, max_lanes: int) -> int:
+def _read_dense(reader: ByteReader, width: int, max_lanes: int) -> int:
     start, count = reader.offset, reader.varint()
     _check_lanes(count, max_lanes)
     body = reader.take(count * width)
@@ -119,14 +119,14 @@ def _read_dense(reader: Reader, width: int, max_lanes: int) -> int:
         raise DecodeError(f"counters at byte {start} end with a counter of 0")
     if width > 1 and not split[-1].strip(b"\0"):
         raise DecodeError(f"counters at byte {start} are wider than the largest of them")
-    if is_sparse(count - occupied(split).count(0), count, width):
+    if is_sparse(count - mark_nonzero(split).count(0), count, width):
         raise DecodeError(f"counters at byte {start} are dense; expected the sparse encoding")
     if width == LANE_BYTES and max(split[-1]) > MAX_VALUE >> (8 * (LANE_BYTES - 1)):
         raise SequenceError(f"control information has a counter above {MAX_VALUE}")
     return int.from_bytes(woven(split, LANE_BYTES), "little")
 
 
-def read_sparse(reader: Reader, max_lanes: int) -> list[tuple[int, int]]:
+def read_sparse(reader: ByteReader, max_lanes: int) -> list[tuple[int, int]]:
     """Read counters of `encode_sparse`, at most `max_lanes` lanes. Raise as `read_compact` does."""
     start, count = reader.offset, reader.varint()
     left = len(reader.data) - reader.offset

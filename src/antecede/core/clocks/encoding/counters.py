@@ -20,7 +20,7 @@ from itertools import accumulate, compress, pairwise
 from antecede.core.clocks import lanes
 from antecede.core.clocks.encoding import rice, windows
 from antecede.core.clocks.encoding.windows import MAX_POSITION, MAX_RUN_PARAMETER, MAX_SPAN
-from antecede.core.clocks.encoding.wire import Reader, read_varints, varints
+from antecede.core.clocks.encoding.wire import ByteReader, read_varints, varints
 from antecede.core.clocks.lanes import MAX_MEMBER, MAX_VALUE
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
@@ -54,7 +54,7 @@ def decode(data: bytes) -> tuple[list[int], list[int]]:
         if rest:
             raise DecodeError(f"{len(rest)} bytes after the end of counters")
         return [member], [_check_range(counter, counter)]
-    reader = Reader(data)
+    reader = ByteReader(data)
     mode, low, count = windows.read_head(reader)
     if count < 0:
         reader.finish()

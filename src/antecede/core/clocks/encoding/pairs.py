@@ -8,7 +8,7 @@ receiver checks that a member is in the group.
 from __future__ import annotations
 
 from antecede.core.clocks import lanes
-from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.encoding.wire import ByteReader, varint
 from antecede.core.clocks.lanes import LANE_BITS, MAX_MEMBER, MAX_VALUE
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
@@ -24,7 +24,7 @@ def encode_pairs(vector: int) -> bytes:
     return varint(count) + bytes(out)
 
 
-def read_pairs(reader: Reader) -> int:
+def read_pairs(reader: ByteReader) -> int:
     """Read a packed vector of `encode_pairs`. Raise RemoteError."""
     data, at, end = reader.data, reader.offset, len(reader.data)
     count = reader.varint()
@@ -64,7 +64,7 @@ def encode_dense(vector: int) -> bytes:
     return varint(count) + b"".join(map(varint, lanes.unpack(vector, count)))
 
 
-def read_dense(reader: Reader) -> int:
+def read_dense(reader: ByteReader) -> int:
     """Read a packed vector of `encode_dense`. Raise as `read_pairs` does."""
     data, at, end = reader.data, reader.offset, len(reader.data)
     count = reader.varint()

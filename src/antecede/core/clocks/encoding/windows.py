@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antecede.core.clocks.encoding import rice
-from antecede.core.clocks.encoding.wire import Reader, varints
+from antecede.core.clocks.encoding.wire import ByteReader, varints
 from antecede.errors import DecodeError, SequenceError
 
 MAX_SPAN = 1 << 20
@@ -44,7 +44,7 @@ def encode(base: int, bits: int, near: int | None = None) -> bytes:
 
 def decode(data: bytes, near: int | None = None) -> tuple[int, int]:
     """Return (base, bits). Raise DecodeError or SequenceError."""
-    reader = Reader(data)
+    reader = ByteReader(data)
     mode, low, count = read_head(reader)
     if count < 0:
         reader.finish()
@@ -128,7 +128,7 @@ def make_head(mode: int, low: int, runs: Sequence[int]) -> int:
     return (len(runs) + (not mode)) << 4 | mode | low
 
 
-def read_head(reader: Reader) -> tuple[int, int, int]:
+def read_head(reader: ByteReader) -> tuple[int, int, int]:
     """Read (mode, parameter, number of runs); -1 runs: empty window. Raise DecodeError."""
     number = reader.varint()
     mode, low, count = number & _ONES, number & MAX_RUN_PARAMETER, number >> 4

@@ -42,7 +42,7 @@ def block(data: bytes) -> bytes:
     return varint(len(data)) + data
 
 
-class Reader:
+class ByteReader:
     """Cursor over encoded bytes."""
 
     __slots__ = ("data", "offset")
@@ -106,7 +106,7 @@ def read_varints(data: bytes, count: int) -> tuple[list[int], bytes]:
             numbers.append(data[offset])
             offset += 1
         else:
-            reader = Reader(data, offset)
+            reader = ByteReader(data, offset)
             numbers.append(reader.varint())
             offset = reader.offset
     return numbers, data[offset:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.group.frames import format as frame
 from antecede.core.group.frames.format import Frame, Incarnation
 from antecede.core.group.incarnations import KnownIncarnations
@@ -88,7 +88,7 @@ class FrameCodec:
         """Return a message as frame bytes."""
         state = self._state
         protocol, incarnations, incarnation = state.protocol, state.incarnations, state.incarnation
-        note = state.renumbers or (state.has_control and protocol.is_note(message))
+        note = state.renumbers or (state.has_control and protocol.is_control(message))
         if not note and message.sender != protocol.me:  # a relayed copy
             incarnation = incarnations.find_incarnation(
                 state.roster.names[message.sender], message.seq
@@ -193,7 +193,7 @@ class FrameCodec:
         message = state.protocol.decode(parts.control, parts.payload)
         if not state.renumbers:
             return message
-        if not state.protocol.is_note(message):
+        if not state.protocol.is_control(message):
             origin = state.to_message(message)
             if not 0 < len(origin.sender.encode()) <= frame.MAX_NAME_BYTES or origin.seq < 1:
                 raise DecodeError(
@@ -219,7 +219,7 @@ class FrameCodec:
         named = tuple((names[cause.sender], cause.seq) for cause in causes)
         sizes = frame.measure_parts(bytes(wire))
         content = names[message.sender], message.seq, parts.payload
-        if state.renumbers and not state.protocol.is_note(message):
+        if state.renumbers and not state.protocol.is_control(message):
             content = state.to_message(message)[:3]
         return Envelope(
             *(content[0], content[1], named, content[2], named if state.by_reply else ()),
@@ -236,7 +236,7 @@ class FrameCodec:
         if state.renumbers:  # own and received messages differ: only the payload has the origin
             return _unwrap_original(parts.payload)
         message = protocol.decode(parts.control, parts.payload)
-        if protocol.is_note(message):
+        if protocol.is_control(message):
             return None
         names = parts.names if state.is_open else state.roster.names
 
@@ -266,7 +266,7 @@ def _attach_body(head: Frame, wire: bytes) -> Frame:
     if 0 < size < 0x80 and PLAIN_HEAD_BYTES + size < len(wire):  # fast path: a length of one byte
         after = PLAIN_HEAD_BYTES + 1 + size
         return Frame(*head[:7], wire[PLAIN_HEAD_BYTES + 1 : after], wire[after:])
-    reader = Reader(wire, PLAIN_HEAD_BYTES)
+    reader = ByteReader(wire, PLAIN_HEAD_BYTES)
     return Frame(*head[:7], reader.block(), reader.rest())
 
 
@@ -277,6 +277,6 @@ def _estimate_text_bytes(text: str) -> int:
 def _unwrap_original(payload: bytes) -> SendArguments | None:
     if not payload:
         return None
-    reader = Reader(payload)
+    reader = ByteReader(payload)
     reader.block(), reader.varint()
     return SendArguments(reader.rest())

@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError, MismatchError
 
 MAGIC = 0xA8
@@ -162,7 +162,7 @@ def _unpack(protocol: str, wire: bytes) -> Frame:
     flags = wire[2]
     if flags & ~(WITH_NAMES | WITH_KNOWN | RESTARTED):
         raise DecodeError(f"unknown flags {flags:#04x}: the sender may run a newer version")
-    reader = Reader(wire, 3)
+    reader = ByteReader(wire, 3)
     room, options = _read_fixed(reader, 4), _read_fixed(reader, 2)
     view = None if flags & WITH_NAMES else View(reader.varint(), _read_fixed(reader, 4))
     nonce = _read_fixed(reader, 4)
@@ -174,11 +174,11 @@ def _unpack(protocol: str, wire: bytes) -> Frame:
     return Frame(protocol, room, options, view, by, names, known, reader.block(), reader.rest())
 
 
-def _read_fixed(reader: Reader, count: int) -> int:
+def _read_fixed(reader: ByteReader, count: int) -> int:
     return int.from_bytes(reader.take(count), "little")
 
 
-def _read_names(reader: Reader) -> dict[int, str]:
+def _read_names(reader: ByteReader) -> dict[int, str]:
     names: dict[int, str] = {}
     seen: set[str] = set()
     for _ in range(reader.varint()):
@@ -190,7 +190,7 @@ def _read_names(reader: Reader) -> dict[int, str]:
     return names
 
 
-def _read_known(reader: Reader) -> tuple[tuple[str, Incarnation], ...]:
+def _read_known(reader: ByteReader) -> tuple[tuple[str, Incarnation], ...]:
     known: list[tuple[str, Incarnation]] = []
     for _ in range(reader.varint()):
         name, generation = _read_name(reader), reader.varint()
@@ -202,7 +202,7 @@ def _read_known(reader: Reader) -> tuple[tuple[str, Incarnation], ...]:
     return tuple(known)
 
 
-def _read_name(reader: Reader) -> str:
+def _read_name(reader: ByteReader) -> str:
     raw = reader.block()
     if not 0 < len(raw) <= MAX_NAME_BYTES:
         raise DecodeError(f"member name of {len(raw)} bytes; expected 1 to {MAX_NAME_BYTES}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.core.clocks import MAX_NUMBER, intervals
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.core.protocols.base import NOTHING, Effect, MessageId, Protocol, Transmit
 from antecede.core.protocols.membership import changes
 from antecede.errors import SequenceError, UnknownMemberError
@@ -56,7 +56,7 @@ class NumberedProtocol(Protocol):
     def newest(self, member: int) -> int:
         """Return the greatest number delivered from a member; 0: none."""
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         newest = {member: self.newest(member) for member in self.arrived}
         return changes.counts_to_ranges({**newest, self.me: self.sent})
 
@@ -76,14 +76,14 @@ class NumberedProtocol(Protocol):
 
     # -- membership -------------------------------------------------------------------------
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         arrived, last = state
         changes.check_unused(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
         self.last = dict(last)
         self.members = changes.select_current((*self.arrived, self.me), self.last)
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         for member, number in newest.items():
             self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
 
@@ -101,7 +101,7 @@ class NumberedProtocol(Protocol):
             del self.arrived[member]
         self.members = changes.remove_members(self.members, members)
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -132,7 +132,7 @@ class NumberedProtocol(Protocol):
         return varint(message.sender) + varint(message.seq)
 
     def decode(self, control: bytes, payload: Any) -> NumberedMessage:
-        reader = Reader(control)
+        reader = ByteReader(control)
         message = NumberedMessage(reader.varint(), reader.varint(), payload)
         reader.finish()
         return message

@@ -73,7 +73,7 @@ class Fifo(NumberedProtocol):
         bounds = self.arrived[member]
         return bounds[1] - 1 if bounds and bounds[0] == 1 else 0
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         """Return held messages; the gap is looked up once for each range of numbers."""
         found, held = [], self.held
         sender = stop = -1
@@ -85,7 +85,7 @@ class Fifo(NumberedProtocol):
             found.append(Held(held[key], missing))
         return tuple(found)
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held)
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
@@ -94,23 +94,23 @@ class Fifo(NumberedProtocol):
 
     # -- membership -------------------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         """Return (member, delivered) of all members ever, and (member, last) of departed ones."""
         counts = {member: self.newest(member) for member in self.arrived}
         counts[self.me] = self.sent
         return tuple(sorted(counts.items())), tuple(sorted(self.last.items()))
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         counts, last = state
         arrived = tuple((member, Intervals.up_to(count).bounds) for member, count in counts)
-        super().adopt((arrived, last))
+        super().install_join_state((arrived, last))
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
         super().leave(member, last)
         late = sorted(key for key in self.held if key.sender == member and key.seq > last)
         return tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         return skip_lost_messages(self, lost, self.newest, self.held.__contains__, self._skip)
 
     def _skip(self, lost: MessageId) -> Sequence[Effect]:

@@ -56,19 +56,21 @@ class Unordered(NumberedProtocol):
         self.check(sender, seq)
         bounds = self.arrived[sender]
         if intervals.insert(bounds, seq):
-            intervals.bound_gaps(bounds, self.max_gaps, self.closed, sender)
+            intervals.limit_gaps(bounds, self.max_gaps, self.closed, sender)
             return (Deliver(message),)
         return (Discard(message, DUPLICATE_REASONS[intervals.is_closed(self.closed, sender, seq)]),)
 
     def newest(self, member: int) -> int:
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         return {**self.arrived, self.me: Intervals.up_to(self.sent).bounds}
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         """Return (member, ranges) of all members ever, and (member, last) of departed ones."""
-        arrived = ((member, tuple(bounds)) for member, bounds in self.delivered_runs().items())
+        arrived = (
+            (member, tuple(bounds)) for member, bounds in self.get_delivered_ranges().items()
+        )
         return tuple(sorted(arrived)), tuple(sorted(self.last.items()))
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:

@@ -36,7 +36,7 @@ from antecede.core.protocols.clock_based.clock_lead import (
 from antecede.core.protocols.clock_based.delivery import ClockDelivery
 from antecede.core.protocols.clock_based.messages import AnyMessage, StampedMessage
 from antecede.core.protocols.clock_based.receive_buffer import ReceiveBuffer
-from antecede.core.protocols.clock_based.relations import LowerBound, Relation, Separation
+from antecede.core.protocols.clock_based.relations import ClockRelation, LowerBound, Separation
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.options.checks import ANY_VALUE, Conflicts, Requires, reject_old_name
 from antecede.core.protocols.serialization.state_tuples import freeze, thaw
@@ -196,14 +196,14 @@ class ClockOrdered(ClockDelivery):
         self._waits_ns: dict[int, int] = {}
 
     @abstractmethod
-    def relate(self, separation: Separation) -> Relation:
+    def relate(self, separation: Separation) -> ClockRelation:
         """Return the relation to order by. Raises LocalError if the bounds do not allow it."""
 
     def carry_in_lanes(self) -> None:
         """Number messages as if no member joined late; wait as if there were a third member."""
         self.in_lanes = self.channel.has_sender_logs = True
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         channel = self.channel
         if not self.in_lanes:
             raise LocalError(
@@ -232,11 +232,11 @@ class ClockOrdered(ClockDelivery):
 
     # -- membership -------------------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         known = tuple(sorted((*self.channel.newest, self.me)))
         return self.linear_time, known, tuple(sorted(self.channel.last.items()))
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         linear_time, known, last = state
         channel = self.channel
         changes.check_unused(channel.sent, *channel.newest.values(), *channel.ahead.values())
@@ -267,7 +267,7 @@ class ClockOrdered(ClockDelivery):
         self.reset_index()
         return ()
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         return self.channel.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -298,7 +298,7 @@ class ClockOrdered(ClockDelivery):
                 "a clock that was ahead cannot be corrected with max_ahead_s=None, which "
                 "accepts any physical time; leave, and join under another name"
             )
-        clock, before = self.own_clock.corrected(now), self.own_clock.read_ns
+        clock, before = self.own_clock.reset_to(now), self.own_clock.read_ns
         assert clock.read_ns is not None
         assert before is not None
         error_ns = self.bounds.error_ns(self.me) + max(
@@ -315,7 +315,7 @@ class ClockOrdered(ClockDelivery):
         self.block_sends_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
         self.reset_index()
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Abandon missing numbers and all before them, which may be for other members."""
         channel, effects = self.channel, list[Effect]()
         for sender, seq in sorted(lost):
@@ -385,19 +385,19 @@ class ClockOrdered(ClockDelivery):
 
     # -- control information ------------------------------------------------------------------
 
-    def is_note(self, message: AnyMessage) -> bool:
+    def is_control(self, message: AnyMessage) -> bool:
         return not isinstance(message, StampedMessage)
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         """Return messages held or after a gap. O(held x members) with delivery "null"."""
         ahead = [one for member in self.channel.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
         return tuple(map(self.explain, every))
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held) + sum(len(self.channel.ahead[member]) for member in self.gapped)
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         return changes.counts_to_ranges({**self.delivered, self.me: self.channel.sent})
 
     def list_kept_messages(self) -> Iterator[StampedMessage]:
@@ -414,7 +414,7 @@ class ClockOrdered(ClockDelivery):
         def row(values: Mapping[int, int], more: int = 0) -> str:
             return ", ".join(f"{names[k]}: {value + more}" for k, value in sorted(values.items()))
 
-        buffer = ", ".join(str(held.message.payload) for held in self.blocked_on())
+        buffer = ", ".join(str(held.message.payload) for held in self.list_held())
         fields = {"LT": str(self.linear_time)} if self.carries_lt else {}
         taken = {member: self.channel.find_last_accepted(member) for member in self.channel.newest}
         return {

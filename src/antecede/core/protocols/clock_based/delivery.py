@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, Bounds, OwnClock, seconds_text
+from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, Bounds, MonotonicClock, seconds_text
 from antecede.core.protocols.base import (
     DUPLICATE,
     NOTHING,
@@ -57,7 +57,7 @@ from antecede.core.protocols.clock_based.messages import (
     StampedMessage,
 )
 from antecede.core.protocols.clock_based.receive_buffer import ReceiveBuffer
-from antecede.core.protocols.clock_based.relations import LowerBound, Relation, Separation
+from antecede.core.protocols.clock_based.relations import ClockRelation, LowerBound, Separation
 from antecede.core.protocols.membership.newcomer_wait import JoinWait
 from antecede.errors import LocalError
 
@@ -102,14 +102,14 @@ class ClockDelivery(JoinWait, Protocol):
     delivery: str
     recovery_ns: int
     limits: ClockLeadLimits
-    relation: Relation
+    relation: ClockRelation
     separation: Separation
     _waits_ns: dict[int, int]
     index: HeldIndex | None
     """Index of held messages by what they wait for; None: rebuild from the state."""
 
     def reset(self) -> None:
-        self.own_clock = OwnClock()
+        self.own_clock = MonotonicClock()
         self.linear_time = 0
         self.held: dict[MessageId, AcceptedMessage] = {}
         self.lower_bounds = dict.fromkeys(self.others(), LowerBound())
@@ -175,7 +175,7 @@ class ClockDelivery(JoinWait, Protocol):
                 self.record_first_reading(now)
             return self._receive_next(message, now)
         if message.sender == self.me:
-            return NOTHING if self.is_note(message) else (Discard(message, OWN),)
+            return NOTHING if self.is_control(message) else (Discard(message, OWN),)
         channel, sender = self.channel, message.sender
         channel.check(message)
         self._check_times(message, now)
@@ -213,7 +213,7 @@ class ClockDelivery(JoinWait, Protocol):
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
         reading, _ = self.read_clock(now)
-        if self.is_note(message) or message.sender == self.me or self.as_published:
+        if self.is_control(message) or message.sender == self.me or self.as_published:
             return False
         self.channel.check(message)
         self._check_times(message, reading)
@@ -222,7 +222,7 @@ class ClockDelivery(JoinWait, Protocol):
         return bool(message.before > self.channel.find_last_accepted(message.sender))
 
     def comes_first(self, message: Any) -> bool:
-        known = not self.is_note(message) and message.sender in self.channel.newest
+        known = not self.is_control(message) and message.sender in self.channel.newest
         return known and not self.channel.is_old(message) and self.buffer.is_first(message)
 
     def _is_next_in_order(self, message: StampedMessage) -> bool:
@@ -497,7 +497,7 @@ class ClockDelivery(JoinWait, Protocol):
 
     # -- time ---------------------------------------------------------------------------------
 
-    def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
+    def read_clock(self, now: int | None) -> tuple[int, MonotonicClock]:
         onward = self.own_clock.onward(now)
         if onward is not None:
             assert now is not None

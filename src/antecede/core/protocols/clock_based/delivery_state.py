@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 from antecede.core.protocols.base import MessageId
 from antecede.core.protocols.clock_based.channel import AcceptedMessage, SenderChannels
 from antecede.core.protocols.clock_based.messages import StampedMessage
-from antecede.core.protocols.clock_based.relations import LowerBound, Relation, Separation
+from antecede.core.protocols.clock_based.relations import ClockRelation, LowerBound, Separation
 
 
 class DeliveryState(Protocol):
@@ -18,7 +18,7 @@ class DeliveryState(Protocol):
     channel: SenderChannels
     delivery: str
     as_published: frozenset[str]
-    relation: Relation
+    relation: ClockRelation
     separation: Separation
     held: dict[MessageId, AcceptedMessage]
     lower_bounds: dict[int, LowerBound]

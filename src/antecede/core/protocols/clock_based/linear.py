@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.clock_based.base import ClockOrdered
-from antecede.core.protocols.clock_based.relations import LinearRelation, Relation, Separation
+from antecede.core.protocols.clock_based.relations import ClockRelation, LinearRelation, Separation
 
 
 class Linear(ClockOrdered):
@@ -24,7 +24,7 @@ class Linear(ClockOrdered):
     carries_pt: ClassVar[bool] = False
     misprints: ClassVar[frozenset[str]] = ClockOrdered.misprints | {"equal-times"}
 
-    def relate(self, separation: Separation) -> Relation:
+    def relate(self, separation: Separation) -> ClockRelation:
         return LinearRelation()
 
     @classmethod

@@ -17,8 +17,8 @@ from antecede.core.clocks import Bounds
 from antecede.core.protocols.clock_based.base import ClockOrdered
 from antecede.core.protocols.clock_based.published_relations import PrintedRelation
 from antecede.core.protocols.clock_based.relations import (
+    ClockRelation,
     LinearPhysicalRelation,
-    Relation,
     Separation,
 )
 
@@ -28,7 +28,7 @@ class LinearPhysical(ClockOrdered):
 
     misprints: ClassVar[frozenset[str]] = ClockOrdered.misprints | {"equal-times", "rule-1b"}
 
-    def relate(self, separation: Separation) -> Relation:
+    def relate(self, separation: Separation) -> ClockRelation:
         if "rule-1b" in self.as_published:
             return PrintedRelation(separation.bounds)
         return LinearPhysicalRelation(separation)

@@ -14,7 +14,7 @@ import struct
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.core.clocks import LONGEST_NS, MAX_NUMBER
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.errors import DecodeError, SequenceError
 
 INTEGER_BYTES = 4
@@ -88,7 +88,7 @@ def encode(message: AnyMessage, *, lt: bool, pt: bool) -> bytes:
 
 def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
     """Return the message that `encode` wrote. Raises DecodeError and SequenceError."""
-    reader = Reader(control)
+    reader = ByteReader(control)
     kind, sender = reader.varint(), reader.varint()
     message: AnyMessage
     if kind == _MESSAGE:
@@ -115,14 +115,14 @@ def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
     return message
 
 
-def _read_number(reader: Reader) -> int:
+def _read_number(reader: ByteReader) -> int:
     number = reader.varint()
     if number > MAX_NUMBER:
         raise SequenceError(f"number {number} is above {MAX_NUMBER}")
     return number
 
 
-def _read_times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
+def _read_times(reader: ByteReader, lt: bool, pt: bool) -> tuple[int, int]:
     linear = _read_number(reader) if lt else 0
     physical: int = _CLOCK.unpack(reader.take(_CLOCK.size))[0] if pt else 0
     if abs(physical) > LONGEST_NS:

@@ -14,7 +14,11 @@ from typing import Any, ClassVar
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.clock_based.base import ClockOrdered
 from antecede.core.protocols.clock_based.published_relations import ConverseRelation
-from antecede.core.protocols.clock_based.relations import PhysicalRelation, Relation, Separation
+from antecede.core.protocols.clock_based.relations import (
+    ClockRelation,
+    PhysicalRelation,
+    Separation,
+)
 
 
 class Physical(ClockOrdered):
@@ -23,7 +27,7 @@ class Physical(ClockOrdered):
     carries_lt: ClassVar[bool] = False
     misprints: ClassVar[frozenset[str]] = ClockOrdered.misprints | {"property-7"}
 
-    def relate(self, separation: Separation) -> Relation:
+    def relate(self, separation: Separation) -> ClockRelation:
         separation.check_positive()
         if "property-7" in self.as_published:
             return ConverseRelation(separation.bounds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 
 from antecede.core.clocks import Bounds
-from antecede.core.protocols.clock_based.relations import LowerBound, Stamp, Timestamped
+from antecede.core.protocols.clock_based.relations import ClockTimestamp, LowerBound, Timestamped
 from antecede.errors import LocalError
 
 
@@ -104,4 +104,4 @@ class ConverseRelation:
         return surely_causal(a, b, self.bounds)
 
     def excludes(self, lower_bound: LowerBound, member: int, b: Timestamped) -> bool:
-        return not surely_causal(Stamp(member, 0, 0, lower_bound.pt_ns), b, self.bounds)
+        return not surely_causal(ClockTimestamp(member, 0, 0, lower_bound.pt_ns), b, self.bounds)

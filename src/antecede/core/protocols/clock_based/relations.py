@@ -63,7 +63,7 @@ class LinearPhysicalRelation:
         return b.pt_ns - lower_bound.pt_ns < apart_ns
 
 
-class Stamp(NamedTuple):
+class ClockTimestamp(NamedTuple):
     """Sender, its number for the message, linear time, physical time in nanoseconds."""
 
     sender: int
@@ -72,7 +72,7 @@ class Stamp(NamedTuple):
     pt_ns: int = 0
 
 
-Timestamped: TypeAlias = Stamp | StampedMessage
+Timestamped: TypeAlias = ClockTimestamp | StampedMessage
 
 
 class LowerBound(NamedTuple):
@@ -82,7 +82,7 @@ class LowerBound(NamedTuple):
     pt_ns: int = -LONGEST_NS
 
 
-class Relation(Protocol):
+class ClockRelation(Protocol):
     """Acyclic order of messages by their timestamps."""
 
     def precedes(self, a: Timestamped, b: Timestamped) -> bool:

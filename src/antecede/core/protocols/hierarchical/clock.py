@@ -218,7 +218,7 @@ class ExternalClock:
             self._index_held(tuple(self.held.values()))
         return given_up
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         return tuple(Held(m, self.list_missing(m)) for _, m in sorted(self.held.items()))
 
     def frontier(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:

@@ -111,15 +111,15 @@ class ExternalPeer(ExternalRole):
             return dep
         return trim(base, bits & ~((named_bits & ((1 << (bits.bit_length() - low)) - 1)) << low))
 
-    def blocked_on(self) -> tuple[Held, ...]:
-        return self.clock.blocked_on()
+    def list_held(self) -> tuple[Held, ...]:
+        return self.clock.list_held()
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.clock.held)
 
     # -- membership -------------------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         """Return (members, VTx integers and bit vectors, CI, last numbers of departed members)."""
         counts, vectors = self._ci_pairs()
         clock_counts, clock_vectors = self.clock.frontier()
@@ -128,7 +128,7 @@ class ExternalPeer(ExternalRole):
         last = tuple(self.clock.last.items())
         return self.members, (*clock_counts, *own), clock_vectors, ci, vectors, last
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         members, clock_counts, clock_vectors, counts, vectors, last = state
         self.members = tuple(sorted({*members, self.me}))
         self.clock.restore((sorted(clock_counts), clock_vectors, (), last))

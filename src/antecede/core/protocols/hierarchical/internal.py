@@ -217,18 +217,18 @@ class InternalPeer(Role):
     def identity(self, message: Any) -> MessageId:
         return MessageId(self.super_peer, message.seq)
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         return tuple(
             Held(message, self._absent_to_ids(self._find_absent(message)))
             for _, message in sorted(self.held.items())
         )
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held)
 
     # -- membership -------------------------------------------------------------------------
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         members, self.base, self.dv = state
         self.members = tuple(sorted({*members, self.me}))
         self.announced_lower_bound = self._find_lower_bound()

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from antecede.core.clocks import encode_window, read_window, span_bytes
-from antecede.core.clocks.encoding import Reader, block, counters, varint, windows
+from antecede.core.clocks.encoding import ByteReader, block, counters, varint, windows
 from antecede.core.protocols.base import MessageId, Protocol
 from antecede.errors import DecodeError, LocalError
 
@@ -151,7 +151,7 @@ def encode(message: Message) -> bytes:
 
 def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     """Return the message that `encode` wrote. Raises DecodeError, also for kinds not accepted."""
-    reader = Reader(control)
+    reader = ByteReader(control)
     kind = reader.take(1)[0]
     if kind > HIGHEST_KIND:
         raise DecodeError(f"unknown message kind {kind}; expected 0 to {HIGHEST_KIND}")
@@ -163,7 +163,7 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     return message
 
 
-def _read_message(reader: Reader, kind: int, payload: Any) -> Message:
+def _read_message(reader: ByteReader, kind: int, payload: Any) -> Message:
     sender, seq = reader.varint(), reader.varint()
     match kind:
         case 0:
@@ -187,7 +187,7 @@ def _read_message(reader: Reader, kind: int, payload: Any) -> Message:
     raise AssertionError(kind)  # `decode` has rejected it
 
 
-def _read_vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
+def _read_vectors(reader: ByteReader) -> tuple[tuple[int, Window], ...]:
     entries: list[tuple[int, Window]] = []
     for _ in range(reader.varint()):
         process = reader.varint()
@@ -211,7 +211,7 @@ class Role(Protocol):
     def identity(self, message: Any) -> MessageId:
         return identity(message)
 
-    def is_note(self, message: Any) -> bool:
+    def is_control(self, message: Any) -> bool:
         return isinstance(message, Acknowledgement | Flush)
 
     def encode(self, message: Any) -> bytes:

@@ -230,16 +230,16 @@ class SuperPeer(ExternalRole):
                     f"{base + bits.bit_length()} of this super peer, which has sent {self.number}"
                 )
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         inside = tuple(Held(m, self._find_gap(m)) for _, m in sorted(self.held.items()))
-        return inside + self.clock.blocked_on()
+        return inside + self.clock.list_held()
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held) + len(self.clock.held)
 
     # -- membership -------------------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         return (*self.group, self.me), self.number, self.heads
 
     def join(self, member: int) -> Sequence[Effect]:
@@ -274,7 +274,7 @@ class SuperPeer(ExternalRole):
         members = (*self.outside, self.me)
         return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         """Start with an empty group; messages in CI get numbers as if just translated."""
         members, clock_counts, clock_vectors, counts, vectors, last = state
         changes.check_unused(self.number, self.group)

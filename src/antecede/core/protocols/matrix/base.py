@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from antecede.core.clocks import LANE_BITS, MAX_SIDE, fold, joined, lanes
+from antecede.core.clocks import LANE_BITS, MAX_SIDE, fold, join_rows, lanes
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.matrix import messages as wire
 from antecede.core.protocols.matrix.messages import (
@@ -209,7 +209,7 @@ class MatrixBase(CountingProtocol):
         rows = [self.matrix[k] for k in self.others()]
         if not rows:
             return counts
-        least = fold(joined(rows, self.lanes), self.lanes, len(rows))
+        least = fold(join_rows(rows, self.lanes), self.lanes, len(rows))
         return {k: lanes.get(least, k) for k in counts}
 
     def list_unstable(self) -> tuple[MessageId, ...]:
@@ -231,13 +231,13 @@ class MatrixBase(CountingProtocol):
 
     # -- membership and snapshot --------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         rows = list(self.matrix)
         rows[self.me] = self.clock ^ self.guard
         whole = tuple((k, row) for k, row in enumerate(rows) if row)
-        return super().frontier(), whole, self.buffer.snapshot()
+        return super().join_state(), whole, self.buffer.snapshot()
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         """Install counts, matrix and kept messages. Raises ValueError for an invalid state."""
         counts, whole, kept = state
         rows = dict(whole)
@@ -245,7 +245,7 @@ class MatrixBase(CountingProtocol):
             raise ValueError("join state: invalid matrix")
         if not all(isinstance(message, MatrixMessage) for _, _, run in kept for message, _ in run):
             raise ValueError("join state: invalid kept messages")
-        super().adopt(counts)
+        super().install_join_state(counts)
         if any(row.bit_length() > self.width for row in rows.values()):
             raise ValueError("join state: a matrix with unknown members")
         self.buffer.restore(kept)
@@ -253,9 +253,9 @@ class MatrixBase(CountingProtocol):
         self._check_rows(self.matrix)
         self._check_kept(kept)
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         grown = {k: number for k, number in newest.items() if number > self.counts[k]}
-        super().begin_at(newest)
+        super().start_from(newest)
         self.buffer.forget(grown)
 
     def check_listening(self) -> None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks import OwnClock, intervals, lanes, span_ns
+from antecede.core.clocks import MonotonicClock, intervals, lanes, span_ns
 from antecede.core.protocols.base import (
     NOTHING,
     OWN,
@@ -74,7 +74,7 @@ class Matrix(MatrixBase):
         self.recovering = recovering
         self.heartbeat_ns = span_ns(heartbeat_s, "heartbeat_s")
         self.retry_ns = span_ns(retry_s, "retry_s")
-        self.own_clock = OwnClock()
+        self.own_clock = MonotonicClock()
         self.last_sent_ns = 0
         self.heartbeats: dict[int, Heartbeat] = {}
         """Newest heartbeat of each member that has messages which are missing here."""
@@ -156,8 +156,8 @@ class Matrix(MatrixBase):
         ]
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
-    def undelivered(self) -> Iterable[Any]:
-        return (*super().undelivered(), *self.heartbeats.values())
+    def list_undelivered(self) -> Iterable[Any]:
+        return (*super().list_undelivered(), *self.heartbeats.values())
 
     def _covers(self, vector: int) -> bool:
         return (self.clock - vector) & self.guard == self.guard
@@ -273,5 +273,5 @@ class Matrix(MatrixBase):
         if not known.issuperset(self.requests):
             raise ValueError(f"asked: members {sorted(self.requests)}")
 
-    def is_note(self, message: AnyMessage) -> bool:
+    def is_control(self, message: AnyMessage) -> bool:
         return not isinstance(message, MatrixMessage)

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, TypeAlias
 from antecede.core.clocks import (
     encode_behind,
     encode_bounds,
-    joined,
+    join_rows,
     lanes,
-    parted,
     read_behind,
     read_bounds,
     read_side,
     read_top,
+    split_rows,
 )
-from antecede.core.clocks.encoding import Reader, encode_dense, varint
+from antecede.core.clocks.encoding import ByteReader, encode_dense, varint
 from antecede.errors import DecodeError, UnknownMemberError
 
 HEARTBEAT, REQUEST = 1, 2
@@ -80,13 +80,13 @@ def encode(message: AnyMessage) -> bytes:
     head += sum(1 << k for k in rows).to_bytes(-(-side // 8), "little")
     if not rows:
         return head
-    vectors = joined([message.rows[k] for k in rows], side)
+    vectors = join_rows([message.rows[k] for k in rows], side)
     return head + encode_behind(vectors, principal(message), len(rows), side)
 
 
 def decode(control: bytes, payload: Any) -> AnyMessage:
     """Return what `encode` wrote. Raises DecodeError, UnknownMemberError and SequenceError."""
-    reader = Reader(control)
+    reader = ByteReader(control)
     sender, seq = reader.varint(), reader.varint()
     kind = 0 if seq else reader.varint()
     if kind == REQUEST:
@@ -107,7 +107,7 @@ def decode(control: bytes, payload: Any) -> AnyMessage:
     return MatrixMessage(sender, seq, payload, causes, rows)
 
 
-def _read_request(reader: Reader, sender: int, payload: Any) -> MatrixRequest:
+def _read_request(reader: ByteReader, sender: int, payload: Any) -> MatrixRequest:
     origin, bounds = reader.varint(), read_bounds(reader)
     reader.finish()
     if not bounds:
@@ -115,7 +115,7 @@ def _read_request(reader: Reader, sender: int, payload: Any) -> MatrixRequest:
     return MatrixRequest(sender, 0, payload, origin, tuple(bounds))
 
 
-def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, ...]:
+def _read_rows(reader: ByteReader, sender: int, side: int, top: int) -> tuple[int, ...]:
     bits = int.from_bytes(reader.take(-(-side // 8)), "little")
     if bits >> side or bits >> sender & 1:
         raise DecodeError(
@@ -124,7 +124,7 @@ def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, .
     listed = [k for k in range(side) if bits >> k & 1]
     rows = [0] * side
     if listed:
-        vectors = parted(read_behind(reader, top, len(listed), side), len(listed), side)
+        vectors = split_rows(read_behind(reader, top, len(listed), side), len(listed), side)
         for k, row in zip(listed, vectors, strict=True):
             rows[k] = row
             if not row:

@@ -25,7 +25,7 @@ def skip_lost_messages(
     delivered. `is_next`: whether it is a message's turn. Raises LocalError, without a change, for a
     message that is here, that comes after its sender's last one, or whose turn does not come.
     """
-    departed = protocol.departed()
+    departed = protocol.list_departed()
     waiting = {one for one in lost if one.sender != protocol.me and one.seq > count_of(one.sender)}
     for one in sorted(waiting):
         if is_here(one):

@@ -25,7 +25,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from antecede.core.clocks import MAX_MEMBER, MAX_VALUE, encode_bounds, insert, read_bounds
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -166,14 +166,14 @@ class AddressedProtocol(Protocol):
                 free.append(waiter)
         return free
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Skip lost messages that held ones name; see the base class.
 
         A number stands for all earlier ones of its sender that are not here, since these may be for
         other members. Raises LocalError if no held message waits for it, or an earlier one is held.
         """
         before, effects = self.snapshot(), list[Effect]()
-        missing = {one for held in self.blocked_on() for one in held.missing}
+        missing = {one for held in self.list_held() for one in held.missing}
         named = sorted(missing.intersection(lost))
         if unknown := sorted(set(lost).difference(missing)):
             sender, seq = unknown[0]
@@ -188,7 +188,7 @@ class AddressedProtocol(Protocol):
                     f"message {first} of member {one.sender}, which is held"
                 )
             effects += self._deliver_all(self._take_deliverable(self.skip(ready[0])))
-            missing = {one for held in self.blocked_on() for one in held.missing}
+            missing = {one for held in self.list_held() for one in held.missing}
             named = [one for one in named if one in missing]
         return effects
 
@@ -223,15 +223,15 @@ class AddressedProtocol(Protocol):
                 f"message {seq} from member {sender} for member {unknown}, who is not in the group"
             )
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         return tuple(
             Held(self.held[key], self.list_missing(self.held[key])) for key in sorted(self.held)
         )
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held)
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         newest = {member: self.newest(member) for member in self.known}
         return changes.counts_to_ranges({**newest, self.me: self.sent})
 
@@ -265,7 +265,7 @@ class AddressedProtocol(Protocol):
     def newest(self, member: int) -> int:
         return 0
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -316,7 +316,7 @@ def encode_head(message: Any) -> bytes:
     return varint(message.sender) + varint(message.seq) + encode_bounds(runs)
 
 
-def read_head(reader: Reader) -> tuple[int, int, tuple[int, ...]]:
+def read_head(reader: ByteReader) -> tuple[int, int, tuple[int, ...]]:
     """Read what `encode_head` wrote. Raises DecodeError, SequenceError and UnknownMemberError."""
     sender, seq = reader.varint(), reader.varint()
     runs = read_bounds(reader)

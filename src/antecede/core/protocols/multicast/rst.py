@@ -33,7 +33,7 @@ from operator import is_not
 from typing import Any, ClassVar
 
 from antecede.core.clocks import LANE_BITS, MAX_VALUE, VALUE_BITS, get, guards, merge, pack, unpack
-from antecede.core.clocks.encoding import LANE_BYTES, Reader
+from antecede.core.clocks.encoding import LANE_BYTES, ByteReader
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.multicast.base import (
@@ -259,7 +259,7 @@ class Rst(AddressedProtocol):
         filed = [one for one in self.waiting if one.sender == sender and one.seq <= number]
         return [waiter for one in filed for waiter in self.take_unblocked(one)]
 
-    def number_named(self, message: RstMessage, member: int) -> int:
+    def find_highest_number(self, message: RstMessage, member: int) -> int:
         rows = message.matrix
         return max(unpack(rows[member], len(self.matrix))) if member < len(rows) else 0
 
@@ -268,10 +268,10 @@ class Rst(AddressedProtocol):
     def newest(self, member: int) -> int:
         return max(unpack(self.matrix[member], len(self.matrix)))
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         return tuple(sorted(self.known)), tuple(sorted(self.last.items())), trim_rows(self.matrix)
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         known, last, matrix = state
         self.install_members(known, last)
         rows, barred = [*matrix], self.guard | self.unknown_columns
@@ -282,14 +282,14 @@ class Rst(AddressedProtocol):
         self.matrix = rows
         self.lay_out()
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         raise LocalError(
             "order 'sent' counts messages by channel, so sender numbers do not determine "
             "how many were for this member; use an invitation (accept), or order 'ses'"
         )
 
     def check_listening(self) -> None:
-        self.begin_at({})
+        self.start_from({})
 
     def snapshot(self) -> Hashable:
         return self.common_state(), trim_rows(self.matrix)
@@ -335,7 +335,7 @@ class Rst(AddressedProtocol):
         return encode_head(message) + self.bytes.encode(message.matrix)
 
     def decode(self, control: bytes, payload: Any) -> RstMessage:
-        reader = Reader(control)
+        reader = ByteReader(control)
         sender, seq, to = read_head(reader)
         matrix = self.bytes.read(reader)
         reader.finish()

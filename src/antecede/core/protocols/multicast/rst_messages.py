@@ -21,12 +21,12 @@ from typing import Any, NamedTuple, TypeAlias
 from antecede.core.clocks import LANE_BITS, MAX_VALUE, pack
 from antecede.core.clocks.encoding import (
     LANE_BYTES,
-    Reader,
+    ByteReader,
     byte_width,
     encode_sparse,
     is_sparse,
+    mark_nonzero,
     nonzero,
-    occupied,
     planes,
     read_sparse,
     varint,
@@ -121,7 +121,7 @@ class MatrixBytes:
         places = sorted((cell_index(k, d), number) for k, d, number in rows_to_entries(rows))
         return b"\0" + encode_sparse(len(places), places)
 
-    def read(self, reader: Reader) -> Rows:
+    def read(self, reader: ByteReader) -> Rows:
         start = reader.offset
         width = reader.take(1)[0]
         if not width:
@@ -186,13 +186,13 @@ class MatrixBytes:
         self._count(changed, split)
 
     def _count(self, changed: Sequence[int], split: Sequence[bytes]) -> None:
-        used, top, side = occupied(split), split[-1], self.side
+        used, top, side = mark_nonzero(split), split[-1], self.side
         for k, at in zip(changed, count(0, side), strict=False):
             self.nonzero_counts[k] = side - used.count(0, at, at + side)
             self.wide_counts[k] = side - top.count(0, at, at + side)
 
 
-def _read_pairs(reader: Reader) -> Rows:
+def _read_pairs(reader: ByteReader) -> Rows:
     start = reader.offset
     places = [
         (*index_to_cell(number), count)

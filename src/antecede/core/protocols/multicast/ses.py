@@ -220,7 +220,7 @@ class Ses(AddressedProtocol):
         self.clock = merge(self.clock, unit(lost.sender, lost.seq), self.guard)
         return self.take_unblocked(unit(lost.sender) << VALUE_BITS)
 
-    def number_named(self, message: SesMessage, member: int) -> int:
+    def find_highest_number(self, message: SesMessage, member: int) -> int:
         return get(message.timestamp, member)
 
     # -- checks ---------------------------------------------------------------------------------
@@ -257,18 +257,18 @@ class Ses(AddressedProtocol):
     def newest(self, member: int) -> int:
         return get(self.clock, member)
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         known, last = tuple(sorted(self.known)), tuple(sorted(self.last.items()))
         return known, last, self.clock, tuple(sorted(self.entries.items()))
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         known, last, clock, entries = state
         self.install_members(known, last)
         kept = dict(entries)
         self._check(clock, kept)
         self.clock, self.entries = clock, kept
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         changes.check_start_numbers(newest, MAX_VALUE)
         self.clock = merge(self.clock, pack(newest.items()), self.guard)
 

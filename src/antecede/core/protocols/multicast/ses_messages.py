@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from antecede.core.clocks import LANE_BITS, MAX_MEMBER, get, guards, unit
-from antecede.core.clocks.encoding import Reader, encode_compact, read_compact, varint
+from antecede.core.clocks.encoding import ByteReader, encode_compact, read_compact, varint
 from antecede.core.protocols.multicast.base import encode_head, read_head
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
@@ -49,7 +49,7 @@ def encode_message(message: SesMessage) -> bytes:
 
 def decode_message(control: bytes, payload: Any) -> SesMessage:
     """Return the message that `encode_message` wrote. Raises a RemoteError."""
-    reader = Reader(control)
+    reader = ByteReader(control)
     sender, seq, to = read_head(reader)
     stamp = read_compact(reader, MAX_MEMBER + 1)
     if get(stamp, sender):
@@ -60,7 +60,7 @@ def decode_message(control: bytes, payload: Any) -> SesMessage:
     return SesMessage(sender, seq, payload, to, past + unit(sender), entries)
 
 
-def _read_entries(reader: Reader, past: int) -> tuple[tuple[int, int], ...]:
+def _read_entries(reader: ByteReader, past: int) -> tuple[tuple[int, int], ...]:
     lanes = -(-past.bit_length() // LANE_BITS)
     guard = guards(lanes)
     start, count = reader.offset, reader.varint()

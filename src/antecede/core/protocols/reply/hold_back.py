@@ -17,7 +17,7 @@ Key = tuple[int, int]
 """(sender, number): equal to the MessageId with the same values, and cheaper to make."""
 
 
-class HeldRow:
+class HeldReply:
     """Held message with its arrival time (ns; 0: not used) and its number of missing parents."""
 
     __slots__ = ("message", "missing_parents", "since")
@@ -38,12 +38,12 @@ class ReplyStore:
     __slots__ = ("by_parent", "rows")
 
     def __init__(self) -> None:
-        self.rows: OrderedDict[Key, HeldRow] = OrderedDict()
-        self.by_parent: dict[Key, dict[Key, HeldRow]] = {}
+        self.rows: OrderedDict[Key, HeldReply] = OrderedDict()
+        self.by_parent: dict[Key, dict[Key, HeldReply]] = {}
 
     def put(self, message: SbMessage, missing: Iterable[Key], now: int) -> None:
         """Hold a message until all its `missing` parents are delivered (InsertInOSMT)."""
-        row = HeldRow(message, now, 0)
+        row = HeldReply(message, now, 0)
         key = row.key
         self.rows[key] = row
         for parent in missing:
@@ -70,7 +70,7 @@ class ReplyStore:
                 del self.by_parent[parent]
         return row.message, missing
 
-    def find_oldest(self) -> HeldRow:
+    def find_oldest(self) -> HeldReply:
         return next(iter(self.rows.values()))
 
     def list_replies(self, parent: Key) -> list[Key]:
@@ -80,7 +80,7 @@ class ReplyStore:
         """Return the parents for which a held message waits, in the order of the message."""
         return self._list_missing_of(self.rows[key])
 
-    def _list_missing_of(self, row: HeldRow) -> tuple[MessageId, ...]:
+    def _list_missing_of(self, row: HeldReply) -> tuple[MessageId, ...]:
         key = row.key
         return tuple(p for p in row.message.parents if key in self.by_parent.get(p, ()))
 

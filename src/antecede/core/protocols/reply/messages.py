@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.core.protocols.base import MessageId
 from antecede.errors import DecodeError
 
@@ -36,7 +36,7 @@ def encode(message: SbMessage) -> bytes:
 
 def decode(control: bytes, payload: Any) -> SbMessage:
     """Return the message that `encode` wrote. Raises DecodeError."""
-    reader = Reader(control)
+    reader = ByteReader(control)
     sender, seq, count = reader.varint(), reader.varint(), reader.varint()
     left = len(control) - reader.offset
     if 2 * count > left:

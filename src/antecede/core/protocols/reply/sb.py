@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks import MAX_NUMBER, OwnClock, contains, insert, plain, seconds_text
+from antecede.core.clocks import MAX_NUMBER, MonotonicClock, contains, insert, plain, seconds_text
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -245,13 +245,13 @@ class SemanticOrder(SbState):
 
     # -- missing parents --------------------------------------------------------------------
 
-    def _read_clock(self, now: int | None) -> tuple[int, OwnClock]:
+    def _read_clock(self, now: int | None) -> tuple[int, MonotonicClock]:
         if self.policy.patience_s is None:
             return 0, self.own_clock
         return self.own_clock.at(now, "an order with patience_s")
 
     @property
-    def wants_ticks(self) -> bool:
+    def needs_ticks(self) -> bool:
         return self.policy.patience_s is not None
 
     def tick(self, now: int) -> Sequence[Effect]:
@@ -270,7 +270,7 @@ class SemanticOrder(SbState):
                 effects += self._drop_thread(row.key, reason)
         return effects
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Deliver the messages that wait only for lost ones, as incomplete, and dependents."""
         never, effects = set(lost), list[Effect]()
         for key in [

@@ -21,7 +21,7 @@ from antecede.core.clocks import (
     MAX_NUMBER,
     NODE_BYTES,
     Intervals,
-    OwnClock,
+    MonotonicClock,
     contains,
     nodes,
     with_all_up_to,
@@ -98,7 +98,7 @@ class SbState(Protocol):
 
     def _set_up(self, policy: ReplyPolicy) -> None:
         self.policy = policy
-        self.own_clock = OwnClock()
+        self.own_clock = MonotonicClock()
         self.guarantee = find_guarantee(policy)
         self.store = ReplyStore()
         self.receivers = self.others()
@@ -116,26 +116,26 @@ class SbState(Protocol):
             published_insert=which in (True, ALGORITHM_2),
         )
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         store = self.store
         return tuple(Held(row.message, store.list_missing(key)) for key, row in store.rows.items())
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.store.rows)
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         return dict(self.delivered)
 
     # -- membership -------------------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         """Return (member, ranges of its ordering list, its last number or -1) for all members."""
         return tuple(
             (member, tuple(bounds), self.last.get(member, NOT_DEPARTED))
             for member, bounds in sorted(self.delivered.items())
         )
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         changes.check_unused(self.sent, self.store.rows, *self.delivered.values())
         try:
             rows = {member: (list(bounds), last) for member, bounds, last in state}
@@ -153,7 +153,7 @@ class SbState(Protocol):
             for member, bounds in self.delivered.items():
                 self.published_lists[member] = self._make_published_list(_bounds_to_nodes(bounds))
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         for member, number in newest.items():
             self.delivered[member] = with_all_up_to(self.delivered[member], number)
             if self.published_lists is not None:
@@ -185,7 +185,7 @@ class SbState(Protocol):
         self.members = changes.remove_members(self.members, members)
         self.receivers = self.others()
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -206,7 +206,7 @@ class SbState(Protocol):
             self.me,
             self.policy,
             self.sent,
-            self.frontier(),
+            self.join_state(),
             tuple((member, tuple(bounds)) for member, bounds in sorted(self.dropped.items())),
             tuple(
                 (row.message, row.since, store.list_missing(key)) for key, row in store.rows.items()

@@ -21,7 +21,7 @@ from collections.abc import Hashable
 from functools import cache
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.protocols.serialization.schema import (
     ANY,
     BIG,
@@ -99,7 +99,7 @@ KINDS: dict[str, StoredType] = {
     "clock-taken": StoredType(
         "clock_based.channel", "AcceptedMessage", (NamedTupleOf("StampedMessage"), Many(ID))
     ),
-    "own-clock": StoredType("clocks.monotonic_clock", "OwnClock", (MAYBE_TIME, TIME)),
+    "own-clock": StoredType("clocks.monotonic_clock", "MonotonicClock", (MAYBE_TIME, TIME)),
     "clock-floor": StoredType("clock_based.relations", "LowerBound", (NUMBER, TIME)),
     "topic": StoredType(
         "topics.messages",
@@ -211,7 +211,7 @@ def unpack_state(data: bytes, *fields: int) -> tuple[Any, ...]:
         )
     if zlib.crc32(memoryview(data)[start:]).to_bytes(4, "little") != data[start - 4 : start]:
         raise DecodeError("stored state with a wrong checksum: it was truncated or changed")
-    reader = Reader(data, start)
+    reader = ByteReader(data, start)
     state = _read(reader, 0)
     reader.finish()
     if type(state) is not tuple or len(state) not in fields:
@@ -219,7 +219,7 @@ def unpack_state(data: bytes, *fields: int) -> tuple[Any, ...]:
     return state
 
 
-def _read(reader: Reader, depth: int) -> Any:
+def _read(reader: ByteReader, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise DecodeError(f"invalid stored state: nested more than {MAX_DEPTH} deep")
     tag = reader.take(1)[0]
@@ -259,7 +259,7 @@ def _decode_float(raw: bytes) -> float:
     return value
 
 
-def _read_named(reader: Reader, depth: int) -> Any:
+def _read_named(reader: ByteReader, depth: int) -> Any:
     name = _decode_text(reader.block())
     if name not in KINDS:
         raise DecodeError(f"invalid stored state: unknown type {name[:20]!r}")

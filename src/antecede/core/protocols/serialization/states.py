@@ -89,7 +89,7 @@ CLOCKS: dict[str, Shape] = {
     "last_request": MapOf(MEMBER, TIME),
     "arrived": MapOf(ID, TIME),
     "left": MapOf(MEMBER, MAYBE_TIME),
-    "own_clock": NamedTupleOf("OwnClock"),
+    "own_clock": NamedTupleOf("MonotonicClock"),
 }
 """State attributes of an order by clocks, by name without the unit of time."""
 
@@ -109,7 +109,7 @@ STATES: dict[str, Shape] = {
             TIME,
             Many(NamedTupleOf("Heartbeat")),
             Many((MEMBER, (TIME, NUMBER))),
-            NamedTupleOf("OwnClock"),
+            NamedTupleOf("MonotonicClock"),
         ),
     ),
     "Ses": (
@@ -126,7 +126,7 @@ STATES: dict[str, Shape] = {
         Many((NamedTupleOf("SbMessage"), TIME, Many(ID))),
         Many((TEXT, NUMBER)),
         Many((MEMBER, PAIRS)),
-        NamedTupleOf("OwnClock"),
+        NamedTupleOf("MonotonicClock"),
     ),
     "TopicState": (
         MEMBER,
@@ -137,7 +137,7 @@ STATES: dict[str, Shape] = {
         _ARRIVALS,
         Many((NamedTupleOf("TopicMessage"), TIME)),
         _TOPICS,
-        NamedTupleOf("OwnClock"),
+        NamedTupleOf("MonotonicClock"),
     ),
     "Sequencer": (
         MEMBER,

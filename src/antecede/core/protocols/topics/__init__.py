@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.core.protocols.topics.messages import MAX_TOPIC_BYTES, checked_topics
+    from antecede.core.protocols.topics.messages import MAX_TOPIC_BYTES, normalize_topics
     from antecede.core.protocols.topics.subscriptions import Subscriptions
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__, {"messages": "MAX_TOPIC_BYTES checked_topics", "subscriptions": "Subscriptions"}
+        __name__, {"messages": "MAX_TOPIC_BYTES normalize_topics", "subscriptions": "Subscriptions"}
     )

@@ -48,7 +48,7 @@ from antecede.core.protocols.base import (
 )
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.topics import messages
-from antecede.core.protocols.topics.messages import TopicMessage, check_times, checked_topics
+from antecede.core.protocols.topics.messages import TopicMessage, check_times, normalize_topics
 from antecede.core.protocols.topics.published_relations import merge_vector_as_published
 from antecede.core.protocols.topics.state import NOT_SUBSCRIBED, HeldEvent, TopicState
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
@@ -83,7 +83,7 @@ class TopicProtocol(TopicState):
         for invalid topics.
         """
         now, clock = self.read_clock(now)
-        publication = checked_topics(topics)
+        publication = normalize_topics(topics)
         if not publication:
             raise LocalError("an event without topics; name them: send(..., topics=[...])")
         if self.join_wait:

@@ -13,8 +13,8 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from antecede.core.clocks import LANE_BITS, LONGEST_NS, MAX_VALUE, put
-from antecede.core.clocks.encoding import Reader, block, encode_pairs, read_pairs, varint
-from antecede.core.protocols.topics.relations import Stamp
+from antecede.core.clocks.encoding import ByteReader, block, encode_pairs, read_pairs, varint
+from antecede.core.protocols.topics.relations import TopicTimestamp
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
 from antecede.formatting import shown
 
@@ -48,16 +48,16 @@ class TopicMessage(NamedTuple):
     """e.VT in packed lanes, without the sender's own entry."""
 
 
-def make_timestamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
+def make_timestamp(message: TopicMessage, *, vector: bool = True) -> TopicTimestamp:
     """Return the input of the relations; `vector`: with the (long) vector time."""
     counts = dict(message.tv)
     vt = put(message.vt, message.sender, message.seq) if vector else 0
     about = {topic: counts[topic] for topic in message.topics}
     weight = sum(counts.values())
-    return Stamp(message.sender, message.seq, about, weight, message.lt, message.pt_ns, vt)
+    return TopicTimestamp(message.sender, message.seq, about, weight, message.lt, message.pt_ns, vt)
 
 
-def checked_topics(topics: Collection[str]) -> tuple[str, ...]:
+def normalize_topics(topics: Collection[str]) -> tuple[str, ...]:
     """Return topics in ascending order. Raises LocalError for an empty or too long name."""
     if isinstance(topics, str):
         raise LocalError(
@@ -124,7 +124,7 @@ def encode(message: TopicMessage, parts: CarriedTimes) -> bytes:
 
 def decode(control: bytes, payload: Any, parts: CarriedTimes) -> TopicMessage:
     """Return the message that `encode` wrote. Raises DecodeError or another RemoteError."""
-    reader = Reader(control)
+    reader = ByteReader(control)
     sender, seq = reader.varint(), reader.varint()
     topics, tv = _read_topics(reader)
     lt = reader.varint() if parts.linear else 0
@@ -134,7 +134,7 @@ def decode(control: bytes, payload: Any, parts: CarriedTimes) -> TopicMessage:
     return TopicMessage(sender, seq, payload, topics, tv, lt, pt_ns, vt)
 
 
-def _read_topics(reader: Reader) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+def _read_topics(reader: ByteReader) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
     about: list[str] = []
     tv: list[tuple[str, int]] = []
     before = b""

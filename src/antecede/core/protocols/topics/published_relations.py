@@ -16,7 +16,7 @@ from typing import Any
 
 from antecede.core.clocks import unit
 from antecede.core.protocols.topics.delays import Delays
-from antecede.core.protocols.topics.relations import Stamp, TopicRelation
+from antecede.core.protocols.topics.relations import TopicRelation, TopicTimestamp
 
 
 class PrintedTopicRelation(TopicRelation):
@@ -26,7 +26,9 @@ class PrintedTopicRelation(TopicRelation):
         super().__init__(delays, **parts)
         self.untimed = TopicRelation(delays, vector=self.vector, reading=self.reading)
 
-    def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
+    def precedes(
+        self, e1: TopicTimestamp, e2: TopicTimestamp, subscription: Collection[str]
+    ) -> bool:
         if not self.untimed.precedes(e1, e2, subscription):
             return False
         if self.linear and not linear_precedes_as_published(e1, e2):
@@ -34,12 +36,12 @@ class PrintedTopicRelation(TopicRelation):
         return not self.physical or physical_precedes_as_published(e1, e2, self.delays)
 
 
-def linear_precedes_as_published(e1: Stamp, e2: Stamp) -> bool:
+def linear_precedes_as_published(e1: TopicTimestamp, e2: TopicTimestamp) -> bool:
     """Return whether e1.LT <= e2.LT (rule 2): events of equal time precede each other."""
     return e1.lt <= e2.lt
 
 
-def physical_precedes_as_published(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
+def physical_precedes_as_published(e1: TopicTimestamp, e2: TopicTimestamp, delays: Delays) -> bool:
     """Return whether e1 PT-precedes e2 by rule 3, its lost first condition included."""
     if e1.source == e2.source:
         return e1.seq < e2.seq

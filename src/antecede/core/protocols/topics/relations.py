@@ -36,7 +36,7 @@ READINGS = (ALL, SOME, PUBLISHED)
 """TV precedes if less in all common topics; no greater in any, less in some; no greater."""
 
 
-class Stamp(NamedTuple):
+class TopicTimestamp(NamedTuple):
     """Input of the relations for an event. Fields that a protocol does not carry are 0."""
 
     source: int
@@ -69,7 +69,9 @@ class TopicRelation:
         self.linear, self.physical, self.vector = linear, physical, vector
         self.reading = reading
 
-    def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
+    def precedes(
+        self, e1: TopicTimestamp, e2: TopicTimestamp, subscription: Collection[str]
+    ) -> bool:
         if not topics_precede(e1, e2, subscription, reading=self.reading):
             return False
         if self.vector and not vector_precedes(e1, e2):
@@ -78,13 +80,13 @@ class TopicRelation:
             return False
         return not self.physical or physical_precedes(e1, e2, self.delays)
 
-    def rank(self, event: Stamp) -> tuple[int, int, int]:
+    def rank(self, event: TopicTimestamp) -> tuple[int, int, int]:
         """Return a key that is less for e1 whenever e1 is in the causal past of e2."""
         return (event.lt if self.linear else event.weight), event.source, event.seq
 
 
 def topics_precede(
-    e1: Stamp, e2: Stamp, subscription: Collection[str], *, reading: str = ALL
+    e1: TopicTimestamp, e2: TopicTimestamp, subscription: Collection[str], *, reading: str = ALL
 ) -> bool:
     """Return whether e1.TV precedes e2.TV on e1.P & e2.P & p.S (Nakayama 2017, rule 1)."""
     one, other = e1.counts, e2.counts
@@ -98,12 +100,12 @@ def topics_precede(
     )
 
 
-def linear_precedes(e1: Stamp, e2: Stamp) -> bool:
+def linear_precedes(e1: TopicTimestamp, e2: TopicTimestamp) -> bool:
     """Return whether e1.LT < e2.LT (Nakayama 2017, rule 2, repaired)."""
     return e1.lt < e2.lt
 
 
-def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
+def physical_precedes(e1: TopicTimestamp, e2: TopicTimestamp, delays: Delays) -> bool:
     """Return whether e2 can be an effect of e1 by physical time (rule 3, repaired)."""
     if e1.source == e2.source:
         return e1.seq < e2.seq
@@ -111,7 +113,7 @@ def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
     return e2.pt_ns - e1.pt_ns >= nearest_ns
 
 
-def vector_precedes(e1: Stamp, e2: Stamp) -> bool:
+def vector_precedes(e1: TopicTimestamp, e2: TopicTimestamp) -> bool:
     """Return whether e1.VT <= e2.VT: e1 is in e2's causal past (section 3; Mattern)."""
     width = max(e1.vt.bit_length(), e2.vt.bit_length())
     return dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))

@@ -14,7 +14,7 @@ from antecede.core.clocks import (
     MAX_MEMBER,
     NODE_BYTES,
     Bounds,
-    OwnClock,
+    MonotonicClock,
     get,
     guards,
     intervals,
@@ -42,9 +42,9 @@ from antecede.core.protocols.membership.newcomer_wait import JoinWait
 from antecede.core.protocols.options.checks import reject_old_name
 from antecede.core.protocols.topics import messages
 from antecede.core.protocols.topics.delays import Delays
-from antecede.core.protocols.topics.messages import CarriedTimes, TopicMessage, checked_topics
+from antecede.core.protocols.topics.messages import CarriedTimes, TopicMessage, normalize_topics
 from antecede.core.protocols.topics.published_relations import PrintedTopicRelation
-from antecede.core.protocols.topics.relations import ALL, Stamp, TopicRelation
+from antecede.core.protocols.topics.relations import ALL, TopicRelation, TopicTimestamp
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import LocalError
 
@@ -57,7 +57,7 @@ class HeldEvent(NamedTuple):
     """Held event."""
 
     message: TopicMessage
-    timestamp: Stamp
+    timestamp: TopicTimestamp
     arrived_ns: int
     """Clock reading at its arrival."""
 
@@ -106,7 +106,7 @@ class TopicState(JoinWait, Protocol):
         changes.check_numbers(self.members, MAX_MEMBER)
         self.subscriptions = subscriptions or Subscriptions()
         self.bounds, self.reading, self.as_published = bounds, reading, as_published
-        self.own_clock = OwnClock()
+        self.own_clock = MonotonicClock()
         self.sent = 0
         self.tv: dict[str, int] = {}
         self.lt = 0
@@ -120,8 +120,8 @@ class TopicState(JoinWait, Protocol):
         self.held: dict[MessageId, HeldEvent] = {}
         self._set_up()
 
-    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = dict(super().settled(options))
+    def select_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = dict(super().select_options(options))
         subscriptions = found.get("subscriptions")
         if subscriptions is not None and not subscriptions.all_topics():
             del found["subscriptions"]
@@ -166,7 +166,7 @@ class TopicState(JoinWait, Protocol):
         bounds, most = self.arrived[sender], self.max_gaps
         if not intervals.insert(bounds, seq):
             return False
-        intervals.bound_gaps(bounds, most, self.closed, sender)
+        intervals.limit_gaps(bounds, most, self.closed, sender)
         return True
 
     @classmethod
@@ -193,7 +193,7 @@ class TopicState(JoinWait, Protocol):
         due_ns = waiting.arrived_ns + after[0]
         return min(due_ns, stamp.pt_ns + after[1]) if self.carried_times.physical else due_ns
 
-    def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
+    def read_clock(self, now: int | None) -> tuple[int, MonotonicClock]:
         onward = self.own_clock.onward(now)
         if onward is not None:
             assert now is not None
@@ -206,7 +206,7 @@ class TopicState(JoinWait, Protocol):
             now, whose, error_ns=error_ns, physical=self.carried_times.physical
         )
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         """Return held events by (sender, number), with earliest release or predecessors."""
         return tuple(self._explain_held(self.held[key]) for key in sorted(self.held))
 
@@ -223,16 +223,16 @@ class TopicState(JoinWait, Protocol):
     def correct_clock(self, now: int) -> None:
         if not self.carried_times.physical:
             super().correct_clock(now)
-        self.own_clock = clock = self.own_clock.corrected(now)
+        self.own_clock = clock = self.own_clock.reset_to(now)
         assert clock.read_ns is not None
         for key, waiting in self.held.items():
             self.held[key] = waiting._replace(arrived_ns=min(waiting.arrived_ns, clock.read_ns))
         self.rebuild_queue()
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held)
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         """Return the numbers that arrived and are not held, and those of filled gaps."""
         runs: dict[int, Sequence[int]] = {
             member: _remove_numbers(bounds, [key.seq for key in self.held if key.sender == member])
@@ -253,20 +253,20 @@ class TopicState(JoinWait, Protocol):
         """
         if member in self.last:
             raise LocalError(f"member {member} has left")
-        self.subscriptions = self.subscriptions.replace_member(member, checked_topics(topics))
+        self.subscriptions = self.subscriptions.replace_member(member, normalize_topics(topics))
         self.subscription = self.subscriptions.of(self.me)
         lost = [k for k in self.held if self.subscription.isdisjoint(self.held[k].message.topics)]
         discarded = [Discard(self.held.pop(key).message, NOT_SUBSCRIBED) for key in sorted(lost)]
         self.rebuild_queue()
         return tuple(discarded)
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         vt = put(self.vt, self.me, self.sent) if self.carried_times.vector else 0
         times = tuple(sorted(self.tv.items())), self.lt, vt
-        rows = tuple(sorted(self.delivered_runs().items())), tuple(sorted(self.last.items()))
+        rows = tuple(sorted(self.get_delivered_ranges().items())), tuple(sorted(self.last.items()))
         return *rows, times, self._list_subscriptions()
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         """Start with the sponsor's times; keep the own subscription if the sponsor knew none."""
         delivered, last, (tv, lt, vt), subscribed = state
         changes.check_unused(self.sent, *self.arrived.values())
@@ -282,7 +282,7 @@ class TopicState(JoinWait, Protocol):
         least_ns = max(delays.least_ns(member, self.me) for member in delays.members)
         return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         for member, number in newest.items():
             self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
 
@@ -293,7 +293,7 @@ class TopicState(JoinWait, Protocol):
         self._set_up()
         return NOTHING
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -390,7 +390,7 @@ class TopicState(JoinWait, Protocol):
     def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
         return ()
 
-    def number_named(self, message: TopicMessage, member: int) -> int:
+    def find_highest_number(self, message: TopicMessage, member: int) -> int:
         return 0 if self.as_published else get(message.vt, member)
 
     def mentions(self, message: TopicMessage) -> tuple[int, ...]:

@@ -50,10 +50,10 @@ class Subscriptions(Generic[Member]):
     def replace_member(self, member: Member, topics: Collection[str]) -> Subscriptions[Member]:
         return Subscriptions({**self.topics, member: frozenset(topics)})
 
-    def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
+    def replace_names(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
         """Return a copy with member numbers in place of names. Raises LocalError."""
         from antecede.core.protocols.topics.messages import (
-            checked_topics,
+            normalize_topics,
         )  # imported late for speed
 
         if not isinstance(self.topics, Mapping):
@@ -63,7 +63,7 @@ class Subscriptions(Generic[Member]):
                 raise LocalError(
                     f"topics of {member!r} is {shown(topics)}; expected a list of words"
                 )
-            checked_topics(topics)
+            normalize_topics(topics)
         if unknown := [member for member in self.topics if member not in numbers]:
             raise LocalError(f"subscriptions of {shown(unknown[0])}, who is not in the group")
         return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})

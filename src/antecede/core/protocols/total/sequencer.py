@@ -27,7 +27,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.core.clocks import MAX_NUMBER, Intervals, intervals, plain
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.core.protocols.base import (
     DUPLICATE,
     OWN,
@@ -104,9 +104,9 @@ class Sequencer(Protocol):
         self.arrived: dict[int, list[int]] = {member: [] for member in self.members}
         """At the sequencer: half-open ranges of the numbers that have arrived."""
 
-    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    def select_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
         usual = self.sequencer == self.members[0]
-        found = super().settled(options)
+        found = super().select_options(options)
         return {k: v for k, v in found.items() if k != "sequencer" or not usual}
 
     def send(
@@ -255,13 +255,13 @@ class Sequencer(Protocol):
 
     # -- held messages ----------------------------------------------------------------------
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held)
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         return changes.counts_to_ranges(self.counts)
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         """Return the messages that are not delivered, own ones included, by (sender, number)."""
         held = [message for _, message in sorted(self.held.items())]
         if self.me == self.sequencer:
@@ -275,7 +275,7 @@ class Sequencer(Protocol):
         run = self.assignments.get(self.delivered + 1)
         return () if run is None else (MessageId(run[0], run[1]),)
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Skip a lost message: the sequencer never numbers it, others skip its global number."""
         here, count_of = self.held.__contains__, self.counts.__getitem__
         if self.me == self.sequencer:
@@ -301,7 +301,7 @@ class Sequencer(Protocol):
             self.assignments.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
         return self._deliver_next()
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         """Count messages of others, and as many global numbers, as delivered."""
         if self.me == self.sequencer:
             raise LocalError(
@@ -362,7 +362,7 @@ class Sequencer(Protocol):
 
     # -- control information ----------------------------------------------------------------
 
-    def is_note(self, message: AnyMessage) -> bool:
+    def is_control(self, message: AnyMessage) -> bool:
         return isinstance(message, SequenceAssignment)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
@@ -377,7 +377,7 @@ class Sequencer(Protocol):
         return b"".join(map(varint, numbers))
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        reader = Reader(control)
+        reader = ByteReader(control)
         sender, seq, place = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = SequencedMessage(sender, seq, payload, place)
         if seq == 0:

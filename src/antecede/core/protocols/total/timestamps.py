@@ -28,7 +28,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.core.clocks import MAX_NUMBER
-from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.clocks.encoding import ByteReader, varint
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -216,16 +216,16 @@ class AgreedTimestamps(Protocol):
 
     # -- held messages ----------------------------------------------------------------------
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.queue) + self.ahead_count
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         """Return the messages that are not delivered, own ones included, by (sender, number)."""
         ahead = [message for here in self.ahead.values() for message in here.values()]
         every = [message for _, _, message in self.queue] + ahead
         return tuple(self._explain_held(one) for one in sorted(every, key=self.identity))
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         counts = {**self.newest, self.me: self.sent}
         for _, sender, message in self.queue:
             counts[sender] = min(counts[sender], message.seq - 1)
@@ -242,7 +242,7 @@ class AgreedTimestamps(Protocol):
 
     # -- membership -------------------------------------------------------------------------
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
@@ -257,7 +257,7 @@ class AgreedTimestamps(Protocol):
         self._drop_departed(member)
         return effects + self._deliver()
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
 
         def is_here(one: MessageId) -> bool:
             return one.seq in self.ahead[one.sender]
@@ -272,7 +272,7 @@ class AgreedTimestamps(Protocol):
         self._accept_in_sequence(member)
         return self._deliver()
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         raise LocalError(
             "order 'total-agreed' waits for acknowledgements of every member, also of "
             "this one, and message numbers do not determine them: restore a snapshot "
@@ -334,7 +334,7 @@ class AgreedTimestamps(Protocol):
 
     # -- control information ----------------------------------------------------------------
 
-    def is_note(self, message: AnyMessage) -> bool:
+    def is_control(self, message: AnyMessage) -> bool:
         return isinstance(message, TimeAcknowledgement)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
@@ -349,7 +349,7 @@ class AgreedTimestamps(Protocol):
         return b"".join(map(varint, numbers))
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        reader = Reader(control)
+        reader = ByteReader(control)
         sender, seq, lt = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = TimedMessage(sender, seq, payload, lt)
         if seq == 0:

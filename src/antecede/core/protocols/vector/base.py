@@ -226,7 +226,7 @@ class CountingProtocol(Protocol):
                 self.waiting.setdefault(cause, []).append(waiter)
         return free
 
-    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+    def declare_lost(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         here = self.held.__contains__
         return skip_lost_messages(self, lost, self.counts.__getitem__, here, self._skip)
 
@@ -235,10 +235,10 @@ class CountingProtocol(Protocol):
         self.clock += unit(lost.sender)
         return self._deliver_all(self._take_deliverable(*lost))
 
-    def number_named(self, message: Any, member: int) -> int:
+    def find_highest_number(self, message: Any, member: int) -> int:
         return get(message.causes, member)
 
-    def blocked_on(self) -> tuple[Held, ...]:
+    def list_held(self) -> tuple[Held, ...]:
         """Return held messages by (sender, number), each with its undelivered causes.
 
         Messages that wait only for earlier messages of their own sender take a fast path: after a
@@ -254,20 +254,20 @@ class CountingProtocol(Protocol):
                 found.append(Held(message, self.list_missing(message)))
         return tuple(found)
 
-    def held_count(self) -> int:
+    def count_held(self) -> int:
         return len(self.held)
 
-    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+    def get_delivered_ranges(self) -> Mapping[int, Sequence[int]]:
         return changes.counts_to_ranges({**self.counts, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         """Return (member, count) of all members ever, and (member, last) of departed ones."""
         counts = sorted({**self.counts, self.me: self.sent}.items())
         return tuple(counts), tuple(sorted(self.last.items()))
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         counts, last = state
         changes.check_unused(self.sent, self.held, any(self.counts.values()))
         self.counts = {member: count for member, count in counts if member != self.me}
@@ -275,7 +275,7 @@ class CountingProtocol(Protocol):
         self.members = changes.select_current((*self.counts, self.me), self.last)
         self._lay_out()
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         changes.check_start_numbers(newest, MAX_VALUE)
         for member, number in newest.items():
             self.counts[member] = max(self.counts[member], number)
@@ -314,7 +314,7 @@ class CountingProtocol(Protocol):
         self.members = changes.remove_members(self.members, members)
         self._lay_out()
 
-    def departed(self) -> Mapping[int, int]:
+    def list_departed(self) -> Mapping[int, int]:
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:

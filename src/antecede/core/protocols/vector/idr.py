@@ -87,21 +87,21 @@ class Idr(CountingProtocol):
 
     # -- membership and snapshot --------------------------------------------------------------
 
-    def frontier(self) -> Hashable:
+    def join_state(self) -> Hashable:
         """Return counts, departed members, and the members in CI with this one if it has sent."""
         members = {member for member, mark in self.marks.items() if self.ci & mark}
         if self.sent:
             members.add(self.me)
-        return super().frontier(), tuple(sorted(members))
+        return super().join_state(), tuple(sorted(members))
 
-    def adopt(self, state: Any) -> None:
+    def install_join_state(self, state: Any) -> None:
         counts, members = state
-        super().adopt(counts)
+        super().install_join_state(counts)
         self.ci = sum(self.marks[member] for member in members)
 
-    def begin_at(self, newest: Mapping[int, int]) -> None:
+    def start_from(self, newest: Mapping[int, int]) -> None:
         grown = [k for k, number in newest.items() if number > self.counts[k]]
-        super().begin_at(newest)
+        super().start_from(newest)
         for member in grown:
             self.ci |= self.marks[member]
 

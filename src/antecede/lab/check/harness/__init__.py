@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         call_guarded,
         in_words,
         raise_own,
-        watching,
+        watch_calls,
     )
     from antecede.lab.check.harness.network import (
         ARRIVED,
@@ -32,7 +32,7 @@ else:
         {
             "driver": "ImpossibleError",
             "group_under_test": "make_flat_group",
-            "guarded_calls": "LIMIT_S call_guarded in_words raise_own watching",
+            "guarded_calls": "LIMIT_S call_guarded in_words raise_own watch_calls",
             "network": "ARRIVED DELIVERED DISCARDED FORWARDED HELD JOINED LEFT LOST RELEASED SENT",
         },
     )

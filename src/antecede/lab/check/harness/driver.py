@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from antecede.core.oracle import DELIVER, RECEIVE, SEND, Event
+from antecede.core.oracle import DELIVER, RECEIVE, SEND, OracleEvent
 from antecede.core.protocols import Addressing, Relation, relation_of
 from antecede.errors import EarlyError
 from antecede.lab.check.harness import network
@@ -156,19 +156,19 @@ def _find_copy(copies: Iterable[InFlight], at: int, label: str) -> InFlight | No
     return next((c for c in copies if c.target == at and c.message.payload == label), None)
 
 
-def steps_to_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
+def steps_to_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[OracleEvent]:
     """Convert steps to events; a joining member has the deliveries of its sponsor."""
-    rows: list[Event] = []
+    rows: list[OracleEvent] = []
     known: dict[str, list[str]] = {}
     for member, kind, label, detail in steps:
         had = known.setdefault(member, [])
         if kind == network.JOINED:
             (sponsor,) = detail
             had += known.get(sponsor, ())
-            rows += [Event(kind=DELIVER, id=one, member=member) for one in had]
+            rows += [OracleEvent(kind=DELIVER, id=one, member=member) for one in had]
         elif kind in _KINDS:
             parents = detail if kind == network.SENT else ()
-            rows.append(Event(kind=_KINDS[kind], id=label, member=member, parents=parents))
+            rows.append(OracleEvent(kind=_KINDS[kind], id=label, member=member, parents=parents))
             if kind != network.ARRIVED:
                 had.append(label)
     return rows

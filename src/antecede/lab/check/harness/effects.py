@@ -62,7 +62,7 @@ def check_effects(
 def check_transmitted(effects: Iterable[Effect], label: str, member: Protocol) -> None:
     """Raise ContractError if `send` transmits application messages without the payload."""
     sent = [one.message for one in effects if isinstance(one, Transmit)]
-    own = [message for message in sent if not member.is_note(message)]
+    own = [message for message in sent if not member.is_control(message)]
     if own and all(message.payload != label for message in own):
         raise ContractError(
             f"send received the payload {label!r} and transmitted {_format_value(own[0].payload)}: "

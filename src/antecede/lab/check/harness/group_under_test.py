@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from antecede.core.clocks import Bounds, signed_text
+from antecede.core.clocks import Bounds, seconds_with_sign
 from antecede.core.protocols import MOST_MEMBERS, Factory, Protocol
 from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import option_text, with_trial
@@ -61,7 +61,7 @@ class GroupUnderTest(NamedTuple):
             external = tuple(name for name in names.values() if name not in inside)
             return Setup(self.protocol, self.options, (), self.internal, external)
         if self.timing.bounds is not None:
-            bounds = self.timing.bounds.among(names).numbered(names)
+            bounds = self.timing.bounds.among(names).replace_names(names)
         offsets = tuple((names[at], offset) for at, offset in self.timing.offsets_ns.items())
         rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
         subscribed = tuple((names[at], topics) for at, topics in rows if topics)
@@ -92,7 +92,7 @@ class GroupUnderTest(NamedTuple):
     def describe_clocks(self) -> str:
         """Return the offsets of the clocks as text; "" for exact clocks."""
         off = self.timing.offsets_ns.values()
-        return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
+        return f"{' '.join(map(seconds_with_sign, off))} s" if any(off) else ""
 
     def describe_size(self) -> str:
         """Return the number of members by role as text."""
@@ -157,7 +157,7 @@ def make_flat_group(
 def _remove_address(value: Any, at: int) -> Any:
     if isinstance(value, Bounds):
         left = [other for other in range(len(FLAT_NAMES)) if other != at]
-        return value.among(left).numbered({other: other - (other > at) for other in left})
+        return value.among(left).replace_names({other: other - (other > at) for other in left})
     if isinstance(value, Subscriptions):
         kept = {k - (k > at): topics for k, topics in value.topics.items() if k != at}
         return type(value)(kept)

@@ -85,7 +85,7 @@ def call_guarded(function: Callable[..., Result], *arguments: Any, **named: Any)
 
 
 @contextmanager
-def watching(timeout_s: float = LIMIT_S) -> Iterator[None]:
+def watch_calls(timeout_s: float = LIMIT_S) -> Iterator[None]:
     """Time every `call_guarded` in this block; nested blocks have no effect."""
     if _timer.timeout_s or timeout_s <= 0:
         yield

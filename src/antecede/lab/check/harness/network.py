@@ -148,7 +148,7 @@ class World:
         The joining member gets a copy of each other message that can still be in flight.
         """
         mark = len(self.steps)
-        call_guarded(newcomer.adopt, call_guarded(self.members[sponsor].frontier))
+        call_guarded(newcomer.install_join_state, call_guarded(self.members[sponsor].join_state))
         call_guarded(newcomer.enter)  # no time passes between join and the next send
         self.covered[at] = set(self.covered[sponsor])
         self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
@@ -202,7 +202,7 @@ class World:
     def _transmit(self, at: int, effect: Transmit) -> None:
         message = effect.message
         label = message.payload
-        note = self.members[at].is_note(message)
+        note = self.members[at].is_control(message)
         if label not in self.ids:
             self.ids[label] = MessageId(message.sender, message.seq)
         elif not note and self.steps[-1].kind == ARRIVED:
@@ -216,7 +216,7 @@ class World:
     def _add_in_flight(self, copy: InFlight) -> None:
         member, message = self.members[copy.target], copy.message
         identity = member.identity(message)
-        if not member.is_note(message):
+        if not member.is_control(message):
             self.labels_by_id[copy.target, identity] = message.payload
             self.copy_counts[message.payload] = self.copy_counts.get(message.payload, 0) + 1
         else:

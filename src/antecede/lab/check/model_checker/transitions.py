@@ -17,7 +17,7 @@ from antecede.core.protocols import (
     Protocol,
     Transmit,
 )
-from antecede.lab.check.claims import Claim, find_claims, has_claims
+from antecede.lab.check.claims import DeliveryClaim, find_claims, has_claims
 from antecede.lab.check.harness.effects import check_effects, check_transmitted
 from antecede.lab.check.harness.guarded_calls import call_guarded, in_words, raise_own
 from antecede.lab.check.harness.network import make_recipient_arguments
@@ -58,7 +58,7 @@ class Reaction(NamedTuple):
     """(label, released without its causes); -1: no application message."""
     error: str = ""
     kind: str = RAISED
-    claims: tuple[tuple[Claim, int, int], ...] = ()
+    claims: tuple[tuple[DeliveryClaim, int, int], ...] = ()
     """(claim, slot, label); label -1: the message does not exist."""
 
 
@@ -161,9 +161,9 @@ class TransitionCache:
         claims = self._find_claims(member) if member.me in self.claimants else ()
         return Reaction(snapshot, tuple(copies), tuple(handed), claims=claims)
 
-    def _find_claims(self, member: Protocol) -> tuple[tuple[Claim, int, int], ...]:
+    def _find_claims(self, member: Protocol) -> tuple[tuple[DeliveryClaim, int, int], ...]:
         label_of = {key: label for label, key in self.ids.items()}
-        claims: dict[tuple[int, int], Claim] = {}
+        claims: dict[tuple[int, int], DeliveryClaim] = {}
         for one in find_claims(member, self.present, self.present):
             label = label_of.get(MessageId(one.sender, one.number), -1)
             claims.setdefault((self.slots[one.about], label), one)
@@ -174,5 +174,5 @@ class TransitionCache:
         copy = self.copies(InFlight(source, target, message, now_ns))
         if copy == len(self.copy_label):
             self.copy_label.append(self.label_number.get(message.payload, -1))
-            self.is_control.append(member.is_note(message))
+            self.is_control.append(member.is_control(message))
         return copy

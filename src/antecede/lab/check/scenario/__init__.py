@@ -9,12 +9,12 @@ if TYPE_CHECKING:
         CONTROL_PREFIXES,
         Action,
         Arrive,
-        Blocked,
         Join,
         Leave,
         Lose,
         Send,
-        State,
+        ShowHeld,
+        ShowState,
         Tick,
         format_action,
         is_query,
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
         CommandResult,
         ScenarioEvent,
         ScriptRun,
-        changed_states,
         channel_line,
         check_run,
         describe_wait,
+        find_changed_states,
         run_to_events,
     )
-    from antecede.lab.check.scenario.narrative import Words, listed
+    from antecede.lab.check.scenario.narrative import Words, list_names
     from antecede.lab.check.scenario.parse import (
         Command,
         Script,
@@ -56,14 +56,14 @@ else:
         __name__,
         {
             "actions": (
-                "CONTROL_PREFIXES Action Arrive Blocked Join Leave Lose Send State Tick "
+                "CONTROL_PREFIXES Action Arrive ShowHeld Join Leave Lose Send ShowState Tick "
                 "format_action is_query rename"
             ),
             "execution": (
                 "CONTROL_SENT JUDGES VIOLATION CommandResult ScenarioEvent ScriptRun "
-                "changed_states channel_line check_run describe_wait run_to_events"
+                "find_changed_states channel_line check_run describe_wait run_to_events"
             ),
-            "narrative": "Words listed",
+            "narrative": "Words list_names",
             "parse": "Command Script Setup load_script parse_script script_file",
             "run": "ScenarioRunner check_output run_script under update_output",
             "state_text": "describe_state",

@@ -53,14 +53,14 @@ class Tick(NamedTuple):
     seconds: Seconds
 
 
-class State(NamedTuple):
+class ShowState(NamedTuple):
     """Print the state of member `at`: the named fields, or all of them."""
 
     at: str
     fields: tuple[str, ...] = ()
 
 
-class Blocked(NamedTuple):
+class ShowHeld(NamedTuple):
     """Print the messages that member `at` holds back, and their missing causes."""
 
     at: str
@@ -71,12 +71,12 @@ def make_tick(ns: int) -> Tick:
     return Tick(Fraction(ns, NS) if ns % NS else ns / NS)
 
 
-Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
+Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | ShowState | ShowHeld
 
 
 def is_query(action: Action) -> bool:
     """Return True if an action only prints."""
-    return isinstance(action, State | Blocked)
+    return isinstance(action, ShowState | ShowHeld)
 
 
 CONTROL_PREFIXES = ("note-", "ack-")
@@ -117,7 +117,7 @@ def format_action(action: Action) -> str:
             return f"leave {at}"
         case Tick(seconds):
             return f"tick {seconds_text(down_ns(seconds))}"
-        case State(at, fields):
+        case ShowState(at, fields):
             return " ".join(("state", at, *fields))
-        case Blocked(at):
+        case ShowHeld(at):
             return f"blocked {at}"

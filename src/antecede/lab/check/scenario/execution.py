@@ -13,9 +13,9 @@ from antecede.core.oracle import (
     CAUSAL,
     RECEIVE,
     SEND,
-    Event,
     History,
     Model,
+    OracleEvent,
     arrivals,
     deliveries,
 )  # fmt: skip
@@ -100,7 +100,7 @@ class ScriptRun(NamedTuple):
         return tuple(one for one in self.occurrences() if one.is_violation)
 
 
-def run_to_events(run: ScriptRun) -> list[Event]:
+def run_to_events(run: ScriptRun) -> list[OracleEvent]:
     """Convert the steps of a run to events for the oracle."""
     return steps_to_events(
         (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.replied_to)
@@ -161,7 +161,7 @@ def _make_order_checker() -> Callable[[ScenarioEvent], ScenarioEvent]:
     return mark
 
 
-def changed_states(
+def find_changed_states(
     results: Iterable[CommandResult],
 ) -> Iterator[tuple[CommandResult, str, dict[str, str]]]:
     """Yield each action with a member that it changed, and the changed fields."""

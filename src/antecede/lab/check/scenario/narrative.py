@@ -48,22 +48,24 @@ class Words:
         match event.kind:
             case "send":
                 self.sender[event.label] = event.at
-                answer = f" in reply to {listed(event.replied_to)}" if event.replied_to else ""
-                about = f" about {listed(self.topics)}" if self.topics else ""
-                return f"{event.at} sends {event.label}{about}{answer} to {listed(event.others)}"
+                answer = f" in reply to {list_names(event.replied_to)}" if event.replied_to else ""
+                about = f" about {list_names(self.topics)}" if self.topics else ""
+                return (
+                    f"{event.at} sends {event.label}{about}{answer} to {list_names(event.others)}"
+                )
             case "forward":
                 if self.sender.get(event.label) == event.at:
-                    return f"{event.at} sends {event.label} again, to {listed(event.others)}"
-                return f"{event.at} forwards {event.label} to {listed(event.others)}"
+                    return f"{event.at} sends {event.label} again, to {list_names(event.others)}"
+                return f"{event.at} forwards {event.label} to {list_names(event.others)}"
             case "acknowledge":
-                return f"{event.label} is on its way from {event.at} to {listed(event.others)}"
+                return f"{event.label} is on its way from {event.at} to {list_names(event.others)}"
             case "arrive":
                 return f"{event.label} arrives at {event.at}"
             case "hold":
                 self.held_since[key] = number
                 return f"{event.at} holds it: {self.waits(event)}"
             case "discard":
-                return f"{event.at} discards {event.label}: {listed(event.others)}"
+                return f"{event.at} discards {event.label}: {list_names(event.others)}"
             case "lose":
                 return f"{event.label} to {event.at} is lost on the way"
             case "join":
@@ -90,7 +92,7 @@ class Words:
                 "the total order is violated"
             )
         if event.others:
-            return f"{event.at} releases {event.label}{held} without {listed(event.others)}"
+            return f"{event.at} releases {event.label}{held} without {list_names(event.others)}"
         return f"{event.at} delivers {event.label}{held}"
 
     def waits(self, held: ScenarioEvent) -> str:
@@ -99,14 +101,14 @@ class Words:
         return f"it waits for {causes}"
 
     def _format_causes(self, labels: tuple[str, ...]) -> str:
-        return listed(tuple(map(self._format_cause, labels)))
+        return list_names(tuple(map(self._format_cause, labels)))
 
     def _format_cause(self, label: str) -> str:
         sender = self.sender.get(label.removeprefix(NEWS_OF))
         return label if sender is None else f"{label} from {sender}"
 
 
-def listed(names: tuple[str, ...]) -> str:
+def list_names(names: tuple[str, ...]) -> str:
     """Return "a, b and c"; `nobody` without names."""
     if not names:
         return "nobody"

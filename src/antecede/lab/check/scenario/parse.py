@@ -18,12 +18,12 @@ from antecede.errors import LocalError, ScriptError
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
-    Blocked,
     Join,
     Leave,
     Lose,
     Send,
-    State,
+    ShowHeld,
+    ShowState,
     Tick,
     format_action,
 )
@@ -262,7 +262,7 @@ class _ScenarioParser:
     def _read_state(self, arguments: Sequence[str]) -> Action:
         match arguments:
             case [at, *fields]:
-                return State(at, tuple(fields))
+                return ShowState(at, tuple(fields))
         raise self.make_error("write 'state MEMBER [FIELD ...]'")
 
 
@@ -299,7 +299,7 @@ _ACTIONS: dict[str, Callable[[_ScenarioParser, Sequence[str]], Action]] = {
     "leave": _make_line_reader("leave MEMBER", Leave),
     "tick": _ScenarioParser._read_tick,
     "state": _ScenarioParser._read_state,
-    "blocked": _make_line_reader("blocked MEMBER", Blocked),
+    "blocked": _make_line_reader("blocked MEMBER", ShowHeld),
 }
 
 

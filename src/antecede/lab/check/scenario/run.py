@@ -14,10 +14,10 @@ from antecede.core.protocols import Relation
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 from antecede.lab.check.harness.driver import ImpossibleError, Session
 from antecede.lab.check.harness.effects import ContractError
-from antecede.lab.check.harness.guarded_calls import CallTimeout, in_words, raise_own, watching
+from antecede.lab.check.harness.guarded_calls import CallTimeout, in_words, raise_own, watch_calls
 from antecede.lab.check.harness.network import FORWARDED, HELD, SENT, Step
 from antecede.lab.check.harness.timing import InFlight
-from antecede.lab.check.scenario.actions import Action, Blocked, Send, State, is_query
+from antecede.lab.check.scenario.actions import Action, Send, ShowHeld, ShowState, is_query
 from antecede.lab.check.scenario.execution import (
     CONTROL_SENT,
     NEWS_OF,
@@ -39,7 +39,7 @@ def run_script(
     scenario: Script, *, states: bool = False, relation: Relation | None = None
 ) -> ScriptRun:
     """Execute all actions; `states`: record states; `relation`: check this, not the promise."""
-    with watching():
+    with watch_calls():
         playing = ScenarioRunner(scenario, states)
         results = list(playing.run_commands())
         run = playing.make_run(results, playing.list_held(), playing.list_in_flight())
@@ -105,7 +105,7 @@ class ScenarioRunner:
         for command in self.scenario.commands:
             self.line = command.line
             action = command.action
-            if isinstance(action, State | Blocked):
+            if isinstance(action, ShowState | ShowHeld):
                 yield CommandResult(0, command, (), self._print_query(action))
                 continue
             number += 1
@@ -210,12 +210,12 @@ class ScenarioRunner:
             if (at, label) not in reported
         ]
 
-    def _print_query(self, action: State | Blocked) -> tuple[str, ...]:
+    def _print_query(self, action: ShowState | ShowHeld) -> tuple[str, ...]:
         try:
             at = self.session.find_address(action.at)
         except ImpossibleError as error:
             raise self.make_error(str(error)) from error
-        if isinstance(action, Blocked):
+        if isinstance(action, ShowHeld):
             waiting = [one for one in self.list_held() if one.at == action.at]
             return tuple(describe_wait(one) for one in waiting) or ("nothing",)
         fields = describe_state(at, self.network, self.names)
@@ -235,5 +235,5 @@ class ScenarioRunner:
                 self._find_reasons(at, self.network.find_labels(at, held.missing), held.reason),
             )
             for at, member in self.network.members.items()
-            for held in member.blocked_on()
+            for held in member.list_held()
         )

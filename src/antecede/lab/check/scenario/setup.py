@@ -78,7 +78,7 @@ def _make_options(factory: Factory, setup: Setup, number: Mapping[str, int]) -> 
         options["subscriptions"] = Subscriptions(dict(setup.subscriptions))
     if unused := sorted(options.keys() - options_of(factory).keys()):
         raise ScriptError(f"{setup.protocol} does not support {unused[0]}; omit these lines")
-    return build.numbered(options, number)
+    return build.replace_names(options, number)
 
 
 def _make_hierarchy(target: Target, setup: Setup) -> GroupUnderTest:

@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
 MAX_REASON_LENGTH = 500  # Largest length of a failure reason, characters
 
 
-class Failure(NamedTuple):
+class FailedRun(NamedTuple):
     """A failed run and the reason."""
 
     run: Run

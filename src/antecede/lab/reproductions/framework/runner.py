@@ -21,11 +21,11 @@ from antecede.formatting import counted, duration, were
 from antecede.interrupts import Terminated
 from antecede.lab.report import Findings, check_findings
 from antecede.lab.reproductions.framework.code_digest import code_digest, collect_modules
-from antecede.lab.reproductions.framework.execute import Failure
+from antecede.lab.reproductions.framework.execute import FailedRun
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runs import Run, canonical_json
 from antecede.lab.reproductions.framework.store import Store, open_store, read_texts
-from antecede.lab.reproductions.framework.study import Study, checked
+from antecede.lab.reproductions.framework.study import Study, check_runs
 from antecede.progress import Progress
 
 pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
@@ -40,7 +40,7 @@ class Conducted(NamedTuple):
 
     findings: Findings
     results: Results
-    failures: list[Failure]
+    failures: list[FailedRun]
     carried_out: int  # Successful runs of this call
     stored: int
     left: int  # Runs without results that were not selected
@@ -74,7 +74,7 @@ def conduct(
     line (default: stderr). Raises InputError for an unusable folder, unmatched patterns and a
     missing result; SetupError; Interrupted.
     """
-    runs = checked(study.runs(quick))
+    runs = check_runs(study.runs(quick))
     chosen = _select_runs(runs, only)
     code = code_digest(collect_modules(study))
     if redraw and not (folder / "results").is_dir():
@@ -86,7 +86,7 @@ def conduct(
                 "no results of these runs to draw; run the study first", path=str(folder)
             )
         todo = [] if redraw else [run for run in chosen if run.key not in done]
-        failures: list[Failure] = []
+        failures: list[FailedRun] = []
         progress = StudyProgress(study.name, chosen, todo, stream)
         try:
             with progress:
@@ -128,7 +128,7 @@ def _execute_runs(
     todo: Sequence[Run],
     store: Store,
     progress: StudyProgress,
-    failures: list[Failure],
+    failures: list[FailedRun],
 ) -> None:
     by_key = {run.key: run for run in todo}
     outcomes = engine(study, todo) if todo else iter(())
@@ -140,7 +140,7 @@ def _execute_runs(
                 store.append(good, by_key)
             over = dict.fromkeys(read_texts(table, "run"))
             failed = zip(read_texts(bad, "run"), read_texts(bad, "reason"), strict=True)
-            failures += [Failure(by_key[key], reason) for key, reason in failed]
+            failures += [FailedRun(by_key[key], reason) for key, reason in failed]
             progress.advance([by_key[key] for key in over])
     finally:
         if hasattr(outcomes, "close"):
@@ -150,7 +150,11 @@ def _execute_runs(
 
 
 def _build_findings(
-    study: Study, results: Results, quick: bool, failures: Sequence[Failure], remarks: Sequence[str]
+    study: Study,
+    results: Results,
+    quick: bool,
+    failures: Sequence[FailedRun],
+    remarks: Sequence[str],
 ) -> Findings:
     """Build the findings and add the missing runs. Raises LocalError for malformed findings."""
     try:
@@ -172,7 +176,7 @@ def _build_findings(
     )
 
 
-def describe_failure(failure: Failure) -> str:
+def describe_failure(failure: FailedRun) -> str:
     """Return a failure as one line: key, seed, reason, configuration and parameters."""
     run = failure.run
     values = " ".join(canonical_json(part) for part in (run.scenario, run.parameters) if part)

@@ -106,7 +106,7 @@ def simulate_run(run: Run) -> Metrics:
     return {"undelivered": 0.0, **simulate(scenario, run.seed).figures}
 
 
-def checked(runs: Iterable[Run]) -> list[Run]:
+def check_runs(runs: Iterable[Run]) -> list[Run]:
     """Return the runs as workers read them. Raises LocalError for malformed runs."""
     found: dict[str, Run] = {}
     tasks: dict[str, str] = {}

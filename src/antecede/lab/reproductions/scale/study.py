@@ -23,7 +23,7 @@ from antecede.lab.reproductions.framework.study import (
 )
 from antecede.lab.simulate import Delay, Hierarchy
 from antecede.lab.simulate.config import Links, Scenario, Workload
-from antecede.tables.kernels import timed
+from antecede.tables.kernels import measure_compile_time
 
 RATE_HZ = 1000.0
 GROUP, TEN = 100, 10
@@ -60,7 +60,7 @@ def list_runs(quick: bool) -> Sequence[Run]:
 def execute(run: Run) -> Metrics:
     """Simulate a run. Metrics include processor time and peak memory of the process."""
     begin = time.process_time()
-    with timed() as spent:
+    with measure_compile_time() as spent:
         found = dict(simulate_run(run))
     found[f"{COST}processor_s"] = time.process_time() - begin - spent.compiling_s
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.lab.simulate.compiled.records import make_record
-from antecede.tables.kernels import inlined_lent as inlined
+from antecede.tables.kernels import inline_lent as inlined
 from antecede.tables.kernels import njit_lent as njit
 
 Words = npt.NDArray[np.uint64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels import inlined
+from antecede.tables.kernels import inline
 
 I_FACTOR = np.uint64(0xA0761D6478BD642F)
 J_FACTOR = np.uint64(0xE7037ED1A0B428DB)
@@ -15,7 +15,7 @@ _CELL, _PART = np.uint64(52), np.uint64(32)
 _PART_MASK, _PART_BITS = np.uint64((1 << 20) - 1), np.int64(20)
 
 
-@inlined
+@inline
 def draw(key: np.uint64, i: np.uint64, j: np.uint64) -> np.uint64:
     """Return 64 random bits, like `lab.simulate.random_streams.draw`."""
     word = key + i * I_FACTOR + j * J_FACTOR
@@ -24,7 +24,7 @@ def draw(key: np.uint64, i: np.uint64, j: np.uint64) -> np.uint64:
     return word ^ (word >> _31)
 
 
-@inlined
+@inline
 def pick(table: npt.NDArray[np.int64], word: np.uint64) -> np.int64:
     """Return the delay in microseconds for 64 random bits, like `delays.pick`."""
     cell = word >> _CELL

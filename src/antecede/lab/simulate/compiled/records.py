@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints, o
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels import inlined_lent as inlined
+from antecede.tables.kernels import inline_lent as inlined
 
 R = TypeVar("R")
 Shapes = dict[str, tuple[tuple[int, ...], Any]]  # Name of an array -> shape and type

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels import inlined, njit
+from antecede.tables.kernels import inline, njit
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -176,13 +176,13 @@ def rice_bits(numbers: Ints, count: int, max_low: int) -> int:
     return bits
 
 
-@inlined
+@inline
 def zigzag(number: int) -> int:
     """Return 0, 1, 2, 3, 4 for 0, -1, 1, -2, 2."""
     return 2 * number if number >= 0 else -2 * number - 1
 
 
-@inlined
+@inline
 def varint_size(number: int) -> int:
     """Return the bytes of a number as a varint."""
     size = 1
@@ -192,7 +192,7 @@ def varint_size(number: int) -> int:
     return size
 
 
-@inlined
+@inline
 def ones(word: np.uint64) -> np.uint64:
     """Return the number of bits that are set."""
     word -= (word >> _1) & _55

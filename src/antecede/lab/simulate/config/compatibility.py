@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from antecede.core.protocols import ENTRIES, Addressing, Entry, of_order
+from antecede.core.protocols import ENTRIES, Addressing, ProtocolEntry, of_order
 from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import with_trial
 from antecede.errors import LocalError
@@ -76,14 +76,14 @@ def topologies_of(name: str) -> tuple[str, ...]:
     return ("pubsub",) if found.load().addressing is Addressing.TOPICS else ("mesh",)
 
 
-def _find_entry(name: str) -> Entry:
+def _find_entry(name: str) -> ProtocolEntry:
     if name not in ENTRIES:
         near = of_order(name) or choices(name, ENTRIES)
         raise make_error("protocol.name", f"unknown protocol {name!r}; {near}")
     return ENTRIES[name]
 
 
-def _check_topology(entry: Entry, topology: Topology) -> None:
+def _check_topology(entry: ProtocolEntry, topology: Topology) -> None:
     kind, able = kind_of(topology), topologies_of(entry.name)
     if kind not in able:
         others = ", ".join(name for name in ENTRIES if kind in topologies_of(name))
@@ -94,7 +94,7 @@ def _check_topology(entry: Entry, topology: Topology) -> None:
         )
 
 
-def _check_options(entry: Entry, scenario: Scenario) -> None:
+def _check_options(entry: ProtocolEntry, scenario: Scenario) -> None:
     made = entry.load()
     known = [
         name
@@ -116,7 +116,7 @@ def _check_options(entry: Entry, scenario: Scenario) -> None:
         ) from error
 
 
-def _build_any_group(entry: Entry, options: Mapping[str, Any], size: int) -> None:
+def _build_any_group(entry: ProtocolEntry, options: Mapping[str, Any], size: int) -> None:
     try:
         build.smallest(entry, options)
     except LocalError:
@@ -127,7 +127,7 @@ def _build_any_group(entry: Entry, options: Mapping[str, Any], size: int) -> Non
         build.member(factory, 0, range(size), with_trial(factory, range(size), options))
 
 
-def _check_workload(entry: Entry, scenario: Scenario) -> None:
+def _check_workload(entry: ProtocolEntry, scenario: Scenario) -> None:
     workload, topology = scenario.workload, scenario.topology
     if workload.fanout is not None:
         if not _has_addressees(entry):
@@ -151,7 +151,7 @@ def _check_workload(entry: Entry, scenario: Scenario) -> None:
         raise make_error("workload.topics", f"{workload.topics} topics per message; {where}")
 
 
-def _has_addressees(entry: Entry) -> bool:
+def _has_addressees(entry: ProtocolEntry) -> bool:
     return entry.flat and entry.load().addressing is Addressing.MEMBERS
 
 

@@ -167,4 +167,4 @@ def _can_send_later(scenario: Scenario) -> bool:
     if member.guarantee.relation is Relation.TOTAL:
         return True  # sequence numbers or acknowledgements follow arrivals
     spans = (getattr(member, name, None) for name in ("heartbeat_ns", "retry_ns"))
-    return member.wants_ticks and any(span is not None for span in spans)
+    return member.needs_ticks and any(span is not None for span in spans)

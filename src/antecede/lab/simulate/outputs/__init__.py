@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from antecede.lab.simulate.outputs.metrics import wait_figures
     from antecede.lab.simulate.outputs.needless_holds import delivery_waits, wait_counts
     from antecede.lab.simulate.outputs.result import Measures, Result
-    from antecede.lab.simulate.outputs.timestamps import meter_figures, stamped
+    from antecede.lab.simulate.outputs.timestamps import compute_timestamps, meter_figures
     from antecede.lab.simulate.outputs.trace import write_trace
     from antecede.lab.simulate.outputs.violations import FULL
 else:
@@ -27,7 +27,7 @@ else:
             "metrics": "wait_figures",
             "needless_holds": "delivery_waits wait_counts",
             "result": "Measures Result",
-            "timestamps": "meter_figures stamped",
+            "timestamps": "meter_figures compute_timestamps",
             "trace": "write_trace",
             "violations": "FULL",
         },

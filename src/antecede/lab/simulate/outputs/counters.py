@@ -27,7 +27,7 @@ from antecede.lab.simulate.outputs.metrics import (
     VectorEntropy,
     wait_figures,
 )
-from antecede.lab.simulate.outputs.recording import FirstTransmission, NumberedMessage
+from antecede.lab.simulate.outputs.recording import FirstTransmission, InternalMessage
 from antecede.lab.simulate.topology import EXTERNAL, INTERNAL, SUPER, Hierarchy
 
 
@@ -98,7 +98,7 @@ class RunCounters:
         self.sampled_us: list[int] = []
         self.sent_us: dict[int, int] = {}
         self.transmissions: list[FirstTransmission] = []
-        self.numbered_messages: list[NumberedMessage] = []
+        self.numbered_messages: list[InternalMessage] = []
         self.idr = IdrBaseline(self.senders) if isinstance(topology, Hierarchy) else None
 
     def on_send(self, now_us: int, address: int, number: int) -> None:
@@ -138,7 +138,7 @@ class RunCounters:
                     self.entropy.add(message.dv[1])
         if whose == INTERNAL:
             self.numbered_messages.append(
-                NumberedMessage(address, message.seq, number, message.dv, message.sender != address)
+                InternalMessage(address, message.seq, number, message.dv, message.sender != address)
             )
 
     def _find_role(self, source: int, target: int) -> str | None:

@@ -25,7 +25,7 @@ from antecede.core.global_snapshots import (
     Record,
     Tell,
 )
-from antecede.core.oracle import DELIVER, EVENT, RECEIVE, SEND, Channel, Cuts, Event, Witness
+from antecede.core.oracle import DELIVER, EVENT, RECEIVE, SEND, Channel, Cuts, OracleEvent, Witness
 from antecede.errors import RemoteError
 from antecede.lab.simulate.config.model import SnapshotPlan
 from antecede.lab.simulate.delays import US
@@ -241,11 +241,11 @@ def snapshot_name(number: int) -> str:
     return f"snapshot {number}"
 
 
-def _make_events(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
+def _make_events(run: Recording, names: Mapping[int, str]) -> Iterator[OracleEvent]:
     kinds = {SENT: SEND, ARRIVED: RECEIVE, RECORDED: EVENT}
     for event in run.rows():
         kind = kinds.get(event.kind, DELIVER)
-        yield Event(kind=kind, id=f"m{event.message}", member=names[event.member])
+        yield OracleEvent(kind=kind, id=f"m{event.message}", member=names[event.member])
 
 
 def _collect_arrivals(run: Recording, names: Mapping[int, str]) -> dict[str, tuple[str, ...]]:

@@ -23,7 +23,7 @@ __all__ = [
     "RELEASED",
     "SENT",
     "FirstTransmission",
-    "NumberedMessage",
+    "InternalMessage",
     "Recording",
     "RunEvent",
     "StateMark",
@@ -61,7 +61,7 @@ class FirstTransmission(NamedTuple):
     wire_bytes: int | None  # None: the protocol has no wire format
 
 
-class NumberedMessage(NamedTuple):
+class InternalMessage(NamedTuple):
     """A message in an internal group."""
 
     super_peer: int
@@ -88,7 +88,7 @@ class Recording:
     subscriptions: tuple[frozenset[str], ...] = ()
     transmissions: list[FirstTransmission] = field(default_factory=list)
     """Only recorded with `record`."""
-    numbered_messages: list[NumberedMessage] = field(default_factory=list)
+    numbered_messages: list[InternalMessage] = field(default_factory=list)
     """Messages of super peers into their groups."""
     marks: list[StateMark] = field(default_factory=list)  # Recorded local states, in their order
     _times: array[int] = field(default_factory=lambda: array("q"))

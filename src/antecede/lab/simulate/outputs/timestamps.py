@@ -25,7 +25,7 @@ from antecede.lab.simulate.workload import Traffic
 from antecede.tables.false_causality import (
     ALL_TOPICS,
     RULES,
-    Clocks,
+    ClockColumns,
     Happenings,
     Stamps,
     Words,
@@ -48,7 +48,7 @@ class ArrivedCopies(NamedTuple):
     time_us: Ints
 
 
-def stamped(
+def compute_timestamps(
     scenario: Scenario,
     seed: int,
     observers: Collection[int] | None = None,
@@ -155,7 +155,7 @@ def _enforce_fifo(time_us: Ints, channel: Ints) -> Ints:
     return found
 
 
-def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
+def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> ClockColumns:
     count = len(traffic.schedule.sender)
     times = np.r_[traffic.schedule.time_us, copies.time_us]
     sends = np.r_[np.ones(count, np.bool_), np.zeros(len(copies.time_us), np.bool_)]
@@ -170,7 +170,7 @@ def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Word
 
 
 def _collect_timestamps(
-    scenario: Scenario, seed: int, traffic: Traffic, clocks: Clocks, topics: Words
+    scenario: Scenario, seed: int, traffic: Traffic, clocks: ClockColumns, topics: Words
 ) -> Stamps:
     sender, times = traffic.schedule.sender, traffic.schedule.time_us
     member_clocks = MemberClocks(scenario.clocks, seed)
@@ -220,7 +220,7 @@ def meter_figures(
     """
     chosen = list_rules(scenario) if rules is None else list(rules)
     found: dict[str, float] = {}
-    for stamps in stamped(scenario, seed).values():
+    for stamps in compute_timestamps(scenario, seed).values():
         for name, counts in zip(chosen, count_rules(stamps, chosen), strict=True):
             pairs = {
                 "causal": counts.causal,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.tables.causality.kernels.chain_decomposition import Labels
-from antecede.tables.kernels import MISSING, Bools, Bytes, Ints, inlined, njit
+from antecede.tables.kernels import MISSING, Bools, Bytes, Ints, inline, njit
 
 NO, YES, UNKNOWN = 0, 1, 2  # whether a row is inside a cut
 CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # classes of an edge; 0: none
@@ -125,7 +125,7 @@ def _roll_back(
     return line
 
 
-@inlined
+@inline
 def _mark_lost(p, line, end, rows, first, level, lost, found):  # type: ignore[no-untyped-def]
     while end[p] > first[p] and level[rows[end[p] - 1]] >= line[p]:
         end[p] -= 1

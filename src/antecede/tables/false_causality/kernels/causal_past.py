@@ -27,7 +27,7 @@ from antecede.tables.kernels import (
     build_graph,
     count_below,
     count_pairs,
-    inlined,
+    inline,
     njit,
     ones,
     sort_causes_first,
@@ -120,7 +120,7 @@ def _count_in_forest(
     return found
 
 
-@inlined
+@inline
 def _find_columns(ascending, begin, source, value, least, most):  # type: ignore[no-untyped-def]
     own = ascending[begin[source] : begin[source + 1]]
     first = begin[source] + np.searchsorted(own, value - most)
@@ -167,7 +167,7 @@ def _count_by_bits(
     return found
 
 
-@inlined
+@inline
 def _count_bits_between(row, first, after):  # type: ignore[no-untyped-def]
     everything = ~np.uint64(0)
     found = 0

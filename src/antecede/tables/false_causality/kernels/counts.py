@@ -27,7 +27,7 @@ from antecede.tables.false_causality.kernels.rule_terms import (
     RulePlan,
     Words,
 )
-from antecede.tables.kernels import Bools, Ints, add, count_below, inlined, njit
+from antecede.tables.kernels import Bools, Ints, add, count_below, inline, njit
 
 
 class SenderColumns(NamedTuple):
@@ -206,7 +206,7 @@ def _count_pairs(
     return found
 
 
-@inlined
+@inline
 def _lower_limits(limit, keys, bounds, less):  # type: ignore[no-untyped-def]
     """Lower each limit to the number of keys that are at most the bound less `less`."""
     place = 0
@@ -219,7 +219,7 @@ def _lower_limits(limit, keys, bounds, less):  # type: ignore[no-untyped-def]
         limit[at] = min(limit[at], place)
 
 
-@inlined
+@inline
 def _count_in_windows(limit, values, bounds, least, most, rising):  # type: ignore[no-untyped-def]
     """Count below each limit the ascending values that bounds exceed by `least` to `most`."""
     found = 0
@@ -237,7 +237,7 @@ def _count_in_windows(limit, values, bounds, least, most, rising):  # type: igno
     return found
 
 
-@inlined
+@inline
 def _count_with_tree(limit, rank, ascending, bounds, least, most, tree):  # type: ignore[no-untyped-def]
     found = inside = 0
     tree[: len(rank) + 1] = 0

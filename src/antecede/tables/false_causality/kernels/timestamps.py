@@ -22,7 +22,7 @@ class Happenings(NamedTuple):
     adds_knowledge: Bools  # [rows] the member learns the message's past
 
 
-class Clocks(NamedTuple):
+class ClockColumns(NamedTuple):
     """Clocks that each message carries."""
 
     vector: Counters  # [messages, senders]
@@ -47,7 +47,7 @@ def sort_rows(rows: Happenings) -> Ints:
 @njit
 def clocks_of(
     rows: Happenings, order: Ints, column: Ints, senders: int, topics: Words, width: int
-) -> Clocks:
+) -> ClockColumns:
     """Return the clocks that the messages carry.
 
     `column`: index of each member among the senders; `topics`: bits by message, below `width`.
@@ -78,4 +78,4 @@ def clocks_of(
                 seen[at, topic] = max(seen[at, topic], counts[what, topic])
             time[at] = max(time[at], lt[what] + 1)
             time_printed[at] = max(time_printed[at], printed[what])
-    return Clocks(vector, lt, printed, counts)
+    return ClockColumns(vector, lt, printed, counts)

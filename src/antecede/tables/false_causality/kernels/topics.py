@@ -26,7 +26,7 @@ from antecede.tables.false_causality.kernels.rule_terms import (
     RulePlan,
     Words,
 )
-from antecede.tables.kernels import Ints, inlined, njit
+from antecede.tables.kernels import Ints, inline, njit
 
 
 class Publications(NamedTuple):
@@ -178,7 +178,7 @@ def _count_common(
     return found
 
 
-@inlined
+@inline
 def _find_end(keys, low, high, most):  # type: ignore[no-untyped-def]
     """Return the end of the ascending keys that are at most `most`, between two indices."""
     while low < high:
@@ -190,7 +190,7 @@ def _find_end(keys, low, high, most):  # type: ignore[no-untyped-def]
     return low
 
 
-@inlined
+@inline
 def _precedes(a, common, first_not):  # type: ignore[no-untyped-def]
     if common == np.uint64(0):
         return False

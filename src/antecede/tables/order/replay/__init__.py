@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from antecede.tables.order.replay.table import (
         Engine,
         Key,
-        added,
         deliver_table,
         deliver_wide,
+        list_added_fields,
         read_log,
-        refused,
+        reject_rows,
         take_all,
         times_of_rows,
         with_outcomes,
@@ -27,7 +27,8 @@ else:
             "member": "ReplayedMember RowOutcome",
             "spec": "DeliverSpec DeliverStatus PER_S",
             "table": (
-                "Engine Key added deliver_table deliver_wide read_log refused take_all "
+                "Engine Key list_added_fields deliver_table deliver_wide read_log reject_rows "
+                "take_all "
                 "times_of_rows with_outcomes"
             ),
             "trace_export": "trace_of",

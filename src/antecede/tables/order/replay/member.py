@@ -6,12 +6,13 @@ The rows of one (group, observer) come in order of arrival. Time passes up to ea
 `Group.receive` gets its bytes. Each of `Group.effects` is assigned to the row of its message: a
 held row, or the current one.
 
-**Own messages.** A row marked as sent is sent again by `Group.post`. Protocols are deterministic,
-so other bytes mean an incomplete log, which the row's reason notes. Further copies of the last sent
-message are not sent again. Control messages (acknowledgements, heartbeats) are generated here.
+**Own messages.** A row marked as sent is sent again by `Group.send_packets`. Protocols are
+deterministic, so other bytes mean an incomplete log, which the row's reason notes. Further copies
+of the last sent message are not sent again. Control messages (acknowledgements, heartbeats) are
+generated here.
 
 **Time** is in whole nanoseconds and never goes back: earlier rows are taken at the current clock.
-Protocols that need ticks get them at the multiples of `tick_s`; `Group.pass_time` finds the first
+Protocols that need ticks get them at the multiples of `tick_s`; `Group.tick_range` finds the first
 with an effect. Of ticks that only send heartbeats, the first `MAX_IDLE_TICKS` of a gap are
 replayed.
 
@@ -29,7 +30,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.core.clocks import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
-from antecede.core.group import Blocked, GroupEffect, Id, Message
+from antecede.core.group import GroupEffect, HeldMessage, Id, Message
 from antecede.core.protocols import DUPLICATE, OWN, Relation
 from antecede.core.protocols.serialization import (
     BYTES,
@@ -48,7 +49,7 @@ from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
 
 Key: TypeAlias = tuple[int, int]
-"""Name of a message at its member, as in `Group.effects` and `Group.blocked_by_id`."""
+"""Name of a message at its member, as in `Group.effects` and `Group.map_held_by_id`."""
 NS_PER_MS = 10**6
 MAX_IDLE_TICKS = 1000
 """Number of ticks in a row with heartbeats only, after which heartbeats are not replayed."""
@@ -100,7 +101,7 @@ class ReplayedMember:
 
     def __init__(self, spec: DeliverSpec, name: str, group: Any = None) -> None:
         self.group = spec.group_of(name, group)
-        self._needs_ticks = self.group.heeds_time
+        self._needs_ticks = self.group.needs_ticks
         self._is_total_order = self.group.guarantee.relation is Relation.TOTAL
         """Own messages are delivered in their total order, so that their rows wait."""
         self._tick_ns = span_ns(spec.tick_s, "tick_s")
@@ -139,7 +140,7 @@ class ReplayedMember:
                 raise DecodeError("its sender knows a member that members= lacks")
         except ProtocolError as error:
             return [*left, RowOutcome(row.ticket, DeliverStatus.REJECTED, reason=str(error))]
-        self.group.outgoing()
+        self.group.take_control_packets()
         return [*left, *self._collect_received(row.ticket)]
 
     def advance(self, until_ns: int) -> list[RowOutcome]:
@@ -160,7 +161,7 @@ class ReplayedMember:
         left = []
         if self._now_ns is not None:
             left += self.advance(self._now_ns + up_ns(finish_s, "finish_s"))
-        blocked = self.group.blocked_by_id() if self._held else {}
+        blocked = self.group.map_held_by_id() if self._held else {}
         for key, waiting in self._held.items():
             left.append(self._make_held_outcome(waiting, blocked.get(key), DeliverStatus.HELD))
         self._held = {}
@@ -191,20 +192,20 @@ class ReplayedMember:
             multiples = range(
                 (self._last_tick + 1) * self._tick_ns, last * self._tick_ns + 1, self._tick_ns
             )
-            reading, _ = self.group.pass_time(multiples, notes=idle < MAX_IDLE_TICKS)
+            reading, _ = self.group.tick_range(multiples, notes=idle < MAX_IDLE_TICKS)
             self._last_tick = reading // self._tick_ns
             self._now_ns = max(self._now_ns or 0, reading)
             about = any(effect.kind != "sent" for effect in self.group.effects())
             idle = 0 if about else idle + 1
             left += self._assign_effects(None)
-            self.group.outgoing()
+            self.group.take_control_packets()
         return left
 
     def _expire_rows(self) -> list[RowOutcome]:
         left: list[RowOutcome] = []
-        blocked: dict[Key, Blocked] = {}
+        blocked: dict[Key, HeldMessage] = {}
         while self._now_ns is not None and self._is_overdue(self._now_ns):
-            blocked = blocked or self.group.blocked_by_id()
+            blocked = blocked or self.group.map_held_by_id()
             key = next(iter(self._held))
             waiting = self._held.pop(key)
             self._expired.add(key)
@@ -232,7 +233,7 @@ class ReplayedMember:
                 continue
             if effect.kind == "held":
                 # Roles that only forward report holding a message, not its release.
-                if arrival_number is not None and self.group.application:
+                if arrival_number is not None and self.group.has_application:
                     self._held[key] = HeldRow(
                         arrival_number, self._now_ns or 0, _format_ids(effect.waits_for)
                     )
@@ -270,7 +271,7 @@ class ReplayedMember:
         return RowOutcome(waiting.arrival_number, status, position, waited_ms, *fields)
 
     def _make_held_outcome(
-        self, waiting: HeldRow, held: Blocked | None, status: DeliverStatus
+        self, waiting: HeldRow, held: HeldMessage | None, status: DeliverStatus
     ) -> RowOutcome:
         waited_ms = ((self._now_ns or 0) - waiting.since_ns) / NS_PER_MS
         arrival_number, waits_for, reason = (
@@ -304,14 +305,14 @@ class ReplayedMember:
         logged = {"to": arrival.to, "topics": arrival.topics}
         chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
         if wire is not None:
-            arguments = self.group.said(wire)
+            arguments = self.group.decode_own(wire)
             if arguments is None:  # a control message, which the protocol generates again
                 return [RowOutcome(arrival_number, DeliverStatus.CONTROL)]
             payload, chosen = arguments.payload, {**arguments._asdict(), **chosen}
             del chosen["payload"]
-            self.group.speak_as(wire)
-        packets = self.group.post(payload, now_ns=now, **chosen)
-        self.group.outgoing(), self.group.delivered()
+            self.group.resume_incarnation(wire)
+        packets = self.group.send_packets(payload, now_ns=now, **chosen)
+        self.group.take_control_packets(), self.group.take_own_deliveries()
         self._sent_wires = tuple(packet.wire for packet in packets)
         self._unlogged_wires = tuple(other for other in self._sent_wires if other != wire)
         same = wire in self._sent_wires if wire is not None else not packets
@@ -369,11 +370,11 @@ def _format_ids(ids: Iterable[Id]) -> tuple[str, ...]:
     return tuple(f"{sender}:{seq}" for sender, seq in ids)
 
 
-def _describe_early(held: Blocked, now_ns: int) -> str | None:
+def _describe_early(held: HeldMessage, now_ns: int) -> str | None:
     left_ns = 0 if held.until_ns is None else held.until_ns - now_ns
     return f"{seconds_text(left_ns)} s before its earliest release" if left_ns > 0 else None
 
 
-def _describe_silent(held: Blocked) -> str | None:
+def _describe_silent(held: HeldMessage) -> str | None:
     names = ", ".join(held.silent)
     return f"waits for a message of {names}" if names else None

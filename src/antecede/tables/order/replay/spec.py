@@ -69,9 +69,10 @@ class DeliverSpec:
     - `time`, `tiebreak`: columns of the order of arrival. `time` is a timestamp, or a number of
       `time_unit`; it is the protocol's clock, in whole ns.
     - `sent`: boolean column, true for the observer's own messages
-    - `to`, `topics`: columns (arrays of strings) of arguments of `Group.post` that the bytes do not
-      contain. The protocols of Tsuneizumi et al. need `to` for messages with recipients, those of
-      Nakayama 2017 `topics` for messages without subscribers, which have no bytes.
+    - `to`, `topics`: columns (arrays of strings) of arguments of `Group.send_packets` that the
+      bytes do not contain. The protocols of Tsuneizumi et al. need `to` for messages with
+      recipients, those of Nakayama 2017 `topics` for messages without subscribers, which have no
+      bytes.
     - `tick_s`: clock-based protocols get a tick at each multiple of it
     - `finish_s`: time after an observer's last row in a batch
     - `late_s`: in a stream, the greatest lateness of a row; time-outs act that much later

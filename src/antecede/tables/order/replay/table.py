@@ -69,7 +69,7 @@ def _replay_log(key: Key, rows: list[LoggedRow], spec: DeliverSpec) -> list[RowO
     try:
         observer = ReplayedMember(spec, key.observer, key.group)
     except LocalError as error:
-        return refused(rows, error)
+        return reject_rows(rows, error)
     return [*take_all(observer, rows), *observer.finish(spec.finish_s)]
 
 
@@ -78,7 +78,7 @@ def take_all(observer: ReplayedMember, rows: Iterable[LoggedRow]) -> list[RowOut
     return [outcome for row in rows for outcome in observer.process_row(row)]
 
 
-def refused(rows: Iterable[LoggedRow], error: LocalError) -> list[RowOutcome]:
+def reject_rows(rows: Iterable[LoggedRow], error: LocalError) -> list[RowOutcome]:
     """Return the outcomes of the rows of an observer that can have no group."""
     return [RowOutcome(row.ticket, DeliverStatus.REJECTED, reason=str(error)) for row in rows]
 
@@ -197,7 +197,7 @@ def _read_lists(table: pyarrow.Table, name: str | None) -> list[tuple[str, ...] 
 # -- columns out ----------------------------------------------------------------------------
 
 
-def added(spec: DeliverSpec) -> tuple[Any, ...]:
+def list_added_fields(spec: DeliverSpec) -> tuple[Any, ...]:
     """Return the Arrow fields of the added columns, in order."""
     texts = pa.list_(pa.string())
     text, whole = pa.string(), pa.int64()
@@ -211,7 +211,7 @@ def with_outcomes(
     """Append the added columns; there is one outcome for each row number."""
     by_row = sorted(outcomes)
     assert [outcome.ticket for outcome in by_row] == list(range(table.num_rows))
-    for name, field in zip(ADDED_COLUMNS, added(spec), strict=True):
+    for name, field in zip(ADDED_COLUMNS, list_added_fields(spec), strict=True):
         values = [getattr(outcome, name) for outcome in by_row]
         if name == "status":
             values = [str(status) for status in values]
@@ -235,7 +235,7 @@ def deliver_wide(
     narrow, inner = _narrow_table(table, spec)
     done: Any = engine(narrow, inner)
     done = done.sort_by(ROW_COLUMN)
-    for name, field in zip(inner.added_columns, added(spec), strict=True):
+    for name, field in zip(inner.added_columns, list_added_fields(spec), strict=True):
         table = table.append_column(field, done[name].combine_chunks().cast(field.type))
     return table
 

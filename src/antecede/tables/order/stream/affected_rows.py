@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels import inlined, njit
+from antecede.tables.kernels import inline, njit
 from antecede.tables.order.stream.kernels.array_addresses import (
     bytes_at,
     ints_at,
@@ -41,7 +41,7 @@ SEGMENT_VIEW = np.dtype(
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@inlined
+@inline
 def _find_slot(slots: Ints, ids: Longs, name: int) -> int:
     mask = len(slots) - 1
     at = np.int64((np.uint64(name) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
@@ -143,7 +143,7 @@ def _find_awaited(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
     return size, out
 
 
-@inlined
+@inline
 def _has_identity(view: Any, row: int, serial: int, data: Bits, start: int, stop: int) -> bool:
     if bytes_at(view["dead"], view["rows"])[row]:
         return False

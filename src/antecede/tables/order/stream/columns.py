@@ -58,7 +58,7 @@ class ColumnHistory:
         """Read the history, and compare the current columns. Raises InputError for removed ones."""
         if PART in head:
             self._digest = head[PART].tobytes()
-            self.last, *self.contents = unpacked(parts.open(PART, self._digest))
+            self.last, *self.contents = unpack_schemas(parts.open(PART, self._digest))
         elif self.now is not None and (schema := held()) is not None:
             self.last = schema
             known = [name for name in self.now.content if name in schema.names]
@@ -100,12 +100,12 @@ class ColumnHistory:
         ]
 
 
-def unpacked(arrays: Arrays) -> list[pyarrow.Schema]:
+def unpack_schemas(arrays: Arrays) -> list[pyarrow.Schema]:
     """Return the schemas in the blob of columns: all columns, then the contents."""
     return [pa.ipc.read_schema(pa.py_buffer(arrays[str(k)])) for k in range(len(arrays))]
 
 
-def joined(tables: list[pyarrow.Table], now: StreamColumns | None) -> pyarrow.Table:
+def concat_rows(tables: list[pyarrow.Table], now: StreamColumns | None) -> pyarrow.Table:
     """Return the rows of tables as one, null in absent columns; raise as `check_columns`."""
     wanted = tables[-1].schema if now is None else now.rows
     is_same = all(table.schema == tables[0].schema for table in tables)

@@ -14,7 +14,7 @@ from antecede.tables.order.stream.batch_ids import (
     make_id_entries,
     make_member_entries,
 )
-from antecede.tables.order.stream.columns import joined
+from antecede.tables.order.stream.columns import concat_rows
 from antecede.tables.order.stream.held import HeldRows, concatenate_rows, make_empty_rows
 from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.rows import NO_TIME, Bits, Ints, Longs
@@ -71,7 +71,7 @@ def _collect_rows(
         tables.append(rows)
     if not tables:
         return None, place
-    pool: Any = joined(tables, step.plan.columns)
+    pool: Any = concat_rows(tables, step.plan.columns)
     place[away] = np.arange(len(away))
     place[len(picked) :] = len(away) + np.arange(candidates - len(picked))
     return pool, place

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from antecede.errors import InputError
 from antecede.tables.order.stream.affected_rows import SEGMENT_VIEW, Views
-from antecede.tables.order.stream.columns import StreamColumns, joined
+from antecede.tables.order.stream.columns import StreamColumns, concat_rows
 from antecede.tables.order.stream.kernels.interning import Text
 from antecede.tables.order.stream.kernels.rows import ABANDONED_CAUSE, SETTLED, Bits, Ints, Longs
 from antecede.tables.order.stream.storage.blobs import (
@@ -230,7 +230,7 @@ class HeldSegments:
     def _merge(self, begin: int, end: int) -> None:
         picked = self._list_live(begin, end)
         rows, tables = self.read_rows(picked), self.read_payload(picked)
-        payload = joined(tables, self.columns) if tables and tables[0].num_columns else None
+        payload = concat_rows(tables, self.columns) if tables and tables[0].num_columns else None
         for segment in self.segments[begin:end]:
             self._delete(segment)
         self.segments[begin:end] = [self._write(rows, payload)]

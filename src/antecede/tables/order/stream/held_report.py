@@ -9,7 +9,7 @@ import numpy as np
 from antecede.tables.order.stream.held import HeldRows, HeldSegments
 from antecede.tables.order.stream.kernels.interning import Text
 from antecede.tables.order.stream.kernels.rows import ABANDONED_CAUSE, SETTLED
-from antecede.tables.order.stream.storage.blobs import BlobStore, ShardParts, opened
+from antecede.tables.order.stream.storage.blobs import BlobStore, ShardParts, unpack
 
 Key = tuple[int, bytes, int]
 
@@ -32,12 +32,12 @@ class WaitingRow(NamedTuple):
     row: dict[str, Any]
 
 
-def held_by(blobs: BlobStore) -> list[WaitingRow]:
+def list_waiting_rows(blobs: BlobStore) -> list[WaitingRow]:
     """Return the rows that a shard holds, the longest wait first."""
     head = blobs.get("head")
     if head is None:
         return []
-    arrays = opened(bytearray(head))
+    arrays = unpack(bytearray(head))
     held = HeldSegments(ShardParts(blobs))
     held.load(arrays)
     rows, tables = held.read_all()

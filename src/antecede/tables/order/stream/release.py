@@ -15,7 +15,7 @@ from antecede.tables.order.stream.kernels import drain
 from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.rows import NO_TIME, Ints, Longs
 from antecede.tables.order.stream.step import EMPTY_SEGMENT, LATE_MARK, ReleaseState, ShardStep
-from antecede.tables.order.stream.types import Links, ShardOutput
+from antecede.tables.order.stream.types import ReleasedCauses, ShardOutput
 
 _SHARED_COLUMNS = ("time", "arrived", "digest", "number", "first", "edge_flag", "cause_release")
 POLICIES = {"hold": shape.HOLD, "release": shape.RELEASE, "drop": shape.DROP}
@@ -203,11 +203,11 @@ def _find_restarted(
 
 def _list_causes(
     step: ShardStep, working: ReleaseState, positioned: Ints, aside: int, abandoned: bool
-) -> Links:
+) -> ReleasedCauses:
     first, pick = shape.list_causes(working.rows, positioned, abandoned)
     first = np.concatenate([first, np.full(aside, first[-1], np.int64)])
     _, name, number = step.ids.get_names(pick)
-    return Links(first, name, number)
+    return ReleasedCauses(first, name, number)
 
 
 def _assign_rows(rows: shape.Candidates, states: shape.IdStates) -> None:

@@ -27,10 +27,10 @@ from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.rows import NO_TIME, Longs
 from antecede.tables.order.stream.release import make_output, release_rows
 from antecede.tables.order.stream.step import EMPTY_SEGMENT, ShardStep
-from antecede.tables.order.stream.storage.blobs import BlobStore, ShardParts, opened, pack
+from antecede.tables.order.stream.storage.blobs import BlobStore, ShardParts, pack, unpack
 from antecede.tables.order.stream.storage.id_table import IdTable
 from antecede.tables.order.stream.types import (
-    Batch,
+    ControlColumns,
     ShardOutput,
     ShardPlan,
     check_same_stream,
@@ -38,7 +38,7 @@ from antecede.tables.order.stream.types import (
 )
 
 
-def number_rows(step: ShardStep, batch: Batch) -> shape.Candidates:
+def number_rows(step: ShardStep, batch: ControlColumns) -> shape.Candidates:
     """Number the new rows and choose which of them represent their id."""
     known = step.ids
     valid = np.flatnonzero(batch.status == 0).astype(np.int32)
@@ -140,7 +140,7 @@ class Shard:
         self.parts.written += len(data)
 
     def _load(self, data: bytes) -> None:
-        head = opened(bytearray(data))
+        head = unpack(bytearray(data))
         form, counted, self.clock, self.serials = (int(fact) for fact in head["head"][:4])
         if form != FORMAT:
             raise InputError(
@@ -161,7 +161,7 @@ class Shard:
 
     # -- a step -----------------------------------------------------------------------------
 
-    def step(self, batch: Batch, now: int = NO_TIME, rows: Any = None) -> ShardOutput:
+    def step(self, batch: ControlColumns, now: int = NO_TIME, rows: Any = None) -> ShardOutput:
         """Process a micro-batch; `now` is the clock (timed: the greatest time seen anywhere).
 
         `rows` are the user's rows of the batch, an Arrow table, or None. Raises InputError, and
@@ -183,7 +183,7 @@ class Shard:
         self.keep()
         return outcome
 
-    def pass_time(self, now: int) -> None:
+    def tick_range(self, now: int) -> None:
         """Advance the clock where no row comes and none is held; write the head if it moves."""
         if now > self.clock:
             self.clock = now

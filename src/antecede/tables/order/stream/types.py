@@ -36,7 +36,7 @@ class ShardPlan(NamedTuple):
     columns: StreamColumns | None = None
 
 
-class Batch(NamedTuple):
+class ControlColumns(NamedTuple):
     """Control columns of n new rows; edges of row r: first[r]:first[r + 1].
 
     `name` is the id, or the member whose `number` it is. `status` is 0, or NULL or BAD without an
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     cause_count: Longs
 
 
-class Links(NamedTuple):
+class ReleasedCauses(NamedTuple):
     """Causes of leaving rows: those of row k of `ShardOutput` are first[k] to first[k + 1]."""
 
     first: Longs
@@ -73,20 +73,20 @@ class ShardOutput(NamedTuple):
     status: Bits
     position: Longs
     waited_units: Longs
-    waited: Links
-    missing_causes: Links
+    waited: ReleasedCauses
+    missing_causes: ReleasedCauses
     released: Longs
 
 
-def nothing_new() -> Batch:
+def make_empty_columns() -> ControlColumns:
     """Return a batch of zero rows."""
     none = np.zeros(0, np.int64)
     text = Text(np.zeros(0, np.uint8), np.zeros(1, np.int64))
     bits = np.zeros(0, np.uint8)
-    return Batch(text, text, none, none, none, bits, np.zeros(1, np.int64), text, none)
+    return ControlColumns(text, text, none, none, none, bits, np.zeros(1, np.int64), text, none)
 
 
-def make_writable(batch: Batch) -> Batch:
+def make_writable(batch: ControlColumns) -> ControlColumns:
     """Copy read-only arrays (Arrow's buffers); numba would compile every kernel again for them."""
     columns: list[Any] = [
         Text(*(np.require(part, requirements="W") for part in column))  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def make_writable(batch: Batch) -> Batch:
         else np.require(column, requirements="W")
         for column in batch
     ]
-    return Batch(*columns)
+    return ControlColumns(*columns)
 
 
 def check_same_stream(before: str, now: str) -> None:

@@ -8,7 +8,7 @@ from antecede.tables.kernels import first_on_machine
 from antecede.tables.order.stream.kernels.interning import Text
 from antecede.tables.order.stream.shard import Shard
 from antecede.tables.order.stream.storage.blobs import Memory
-from antecede.tables.order.stream.types import Batch, ShardPlan
+from antecede.tables.order.stream.types import ControlColumns, ShardPlan
 
 
 def warm_up_once(has_counts: bool) -> None:
@@ -31,7 +31,7 @@ def warm_up(has_counts: bool) -> None:
         Shard(plan, state).deadline()
 
 
-def _make_row(counted: bool, number: int, causes: list[int]) -> Batch:
+def _make_row(counted: bool, number: int, causes: list[int]) -> ControlColumns:
     def text(*names: str) -> Text:
         ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
         return Text(np.frombuffer("".join(names).encode(), np.uint8), ends)
@@ -41,4 +41,4 @@ def _make_row(counted: bool, number: int, causes: list[int]) -> Batch:
     time, first = np.array([number], np.int64), np.array([0, len(causes)], np.int64)
     status = np.zeros(1, np.uint8)
     own = text("g"), text(names[0]), counts[:1], time, time
-    return Batch(*own, status, first, text(*names[1:]), counts[1:])
+    return ControlColumns(*own, status, first, text(*names[1:]), counts[1:])

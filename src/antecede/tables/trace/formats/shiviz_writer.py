@@ -24,7 +24,7 @@ _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _BLANK = re.compile("[\\s\ufeff]")
 
 
-class Entry(NamedTuple):
+class ShivizEvent(NamedTuple):
     """Event of a log."""
 
     run: str | None
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     text: str
 
 
-def write_log(entries: Iterable[Entry], out: TextIO, has_runs: bool) -> int:
+def write_log(entries: Iterable[ShivizEvent], out: TextIO, has_runs: bool) -> int:
     """Write a log; return the number of events. `has_runs`: separate executions by `run`."""
     out.write(HOST_FIRST + "\n" + (DELIMITER if has_runs else "") + "\n")
     hosts = _UniqueNames(lambda name: _BLANK.sub("_", name) or "_")
@@ -54,7 +54,7 @@ def write_log(entries: Iterable[Entry], out: TextIO, has_runs: bool) -> int:
     return count
 
 
-def write_log_file(entries: Iterable[Entry], path: Path, has_runs: bool) -> int:
+def write_log_file(entries: Iterable[ShivizEvent], path: Path, has_runs: bool) -> int:
     """Write a log to a file as `write_log` does. Raise OSError on failure."""
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
         return write_log(entries, out, has_runs)

@@ -94,7 +94,7 @@ SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
 _TIME_LIKE = re.compile(r"time|start|begin|^ts|date$")
 
 
-class Found(NamedTuple):
+class SpanColumns(NamedTuple):
     """Columns of a table of spans (None: absent)."""
 
     trace: str
@@ -125,7 +125,7 @@ class Found(NamedTuple):
         return None if self.duration is None else UNITS.get(plain_name(self.duration))
 
 
-def found_in(columns: Sequence[str]) -> Found:
+def find_span_columns(columns: Sequence[str]) -> SpanColumns:
     """Return the columns of spans. Raise InputError without ids of spans or causes."""
     known = {plain_name(name): name for name in reversed(columns)}
     of = {
@@ -155,7 +155,7 @@ def found_in(columns: Sequence[str]) -> Found:
                 f"no column of a span's start or end (startTimeUnixNano, start); "
                 f"{', '.join(timed)[:300]} may hold one: rename it, or drop it"
             )
-    return Found(**of)  # type: ignore[arg-type]
+    return SpanColumns(**of)  # type: ignore[arg-type]
 
 
 def pairs_in(columns: Sequence[str]) -> list[tuple[str, str]]:
@@ -204,15 +204,17 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
     if is_zipkin(table.column_names):
         check_zipkin(table.column_names)
         return table_of(list(rows_of(table)))
-    of = found_in(table.column_names)
+    of = find_span_columns(table.column_names)
     table = _join_column_pairs(table)
     units = of.unit(), of.duration_unit()
     _check_types(table, of)
     columns = [_read_values(table, name, units[0]) for name in of]
-    return table_of([_make_event_row(Found(*row), *units) for row in zip(*columns, strict=True)])
+    return table_of(
+        [_make_event_row(SpanColumns(*row), *units) for row in zip(*columns, strict=True)]
+    )
 
 
-def _check_types(table: Any, of: Found) -> None:
+def _check_types(table: Any, of: SpanColumns) -> None:
     types = pa.types
     for name in (of.links, of.link_traces, of.link_spans):
         kind = None if name is None else table[name].type

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from antecede.tables.trace.user_tables.reader import (
         TableReader,
         absent_keys,
+        describe_guessed_columns,
         details_of,
         first_blocks,
-        guessed_columns,
         kind_of,
     )
     from antecede.tables.trace.user_tables.vectorized import Piece, pieces
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         JSON_LINES,
         PARQUET,
         format_of,
+        remove_marks,
         table_writer,
-        unmarked,
         write_table,
     )
 else:
@@ -44,8 +44,12 @@ else:
             "columns": "Columns",
             "extra_columns": "Changed as_json is_json together",
             "list_separators": "several_in_one",
-            "reader": ("TableReader absent_keys details_of first_blocks guessed_columns kind_of"),
+            "reader": (
+                "TableReader absent_keys details_of first_blocks describe_guessed_columns kind_of"
+            ),
             "vectorized": "Piece pieces",
-            "writing": "CSV ENDINGS JSON_LINES PARQUET format_of table_writer unmarked write_table",
+            "writing": (
+                "CSV ENDINGS JSON_LINES PARQUET format_of table_writer remove_marks write_table"
+            ),
         },
     )

@@ -25,8 +25,8 @@ from antecede.tables.trace.user_tables.writing import (
     JSON_LINES,
     PARQUET,
     Write,
+    remove_marks,
     table_writer,
-    unmarked,
 )
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -100,10 +100,10 @@ class Appender:
             raise UnlikeError  # the type depends on later batches
         if self._write is None:
             self._schema, self.own = table.schema, names
-            opened = table_writer(self._path, self._format, unmarked(self._schema))
+            opened = table_writer(self._path, self._format, remove_marks(self._schema))
             self._write = self._open.enter_context(opened)
         fitted = _fit_to_schema(table, self._schema)
-        self._write(fitted.cast(unmarked(self._schema)) if self._format == PARQUET else fitted)
+        self._write(fitted.cast(remove_marks(self._schema)) if self._format == PARQUET else fitted)
         self.rows += table.num_rows
 
 

@@ -52,7 +52,7 @@ def absent_keys(details: Mapping[str, Any], format: str) -> str:
     return f"{counted(count, 'absent key')} of records written as null" if count else ""
 
 
-def guessed_columns(details: Mapping[str, Any]) -> str:
+def describe_guessed_columns(details: Mapping[str, Any]) -> str:
     """Return the text on columns chosen by usual names, or ""."""
     found = details.get(GUESSED_COLUMNS)
     texts = [f"{found}: guessed by name; options choose others"] if found else []

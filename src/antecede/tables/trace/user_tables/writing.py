@@ -48,13 +48,13 @@ def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
     """Write a table; return changes of extra columns. Raise OSError on failure."""
     table, changed = convert_json_columns(table, format == JSON_LINES)
     if format == PARQUET:
-        table = table.cast(unmarked(table.schema))
+        table = table.cast(remove_marks(table.schema))
     with table_writer(path, format, table.schema) as write:
         write(table)
     return changed
 
 
-def unmarked(schema: Any) -> Any:
+def remove_marks(schema: Any) -> Any:
     """Return a schema without the marks of extra columns."""
     fields = [
         field.with_metadata({k: v for k, v in (field.metadata or {}).items() if k != OWN_MARK})

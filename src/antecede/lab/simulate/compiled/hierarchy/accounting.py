@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.jit import inline, njit
 from antecede.lab.simulate.compiled.hierarchy.records import HAVE, NOWHERE, ByteSums
 from antecede.lab.simulate.compiled.hierarchy.sets import contains, has_arrived, list_needs
 from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
@@ -17,7 +17,7 @@ from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
 _0, _1, _3, _7, _8 = (np.uint64(k) for k in (0, 1, 3, 7, 8))
 
 
-@inlined
+@inline
 def count_bytes(sums: ByteSums, size: np.uint64, wire: np.uint64) -> None:
     """Add a message to the sums of a role."""
     sums.count += 1
@@ -26,19 +26,19 @@ def count_bytes(sums: ByteSums, size: np.uint64, wire: np.uint64) -> None:
     sums.wire += np.int64(wire)
 
 
-@inlined
+@inline
 def find_group(s: HierarchyState, message: np.uint64) -> np.uint64:
     """Return the group of a message's sender, NOWHERE for an external peer."""
     return np.uint64(s.process[s.message[message].sender].group)
 
 
-@inlined
+@inline
 def measure_span(lowest: np.uint64, highest: np.uint64) -> np.uint64:
     """Return the bytes of a bit vector between two set positions."""
     return np.uint64((highest - lowest + _8) >> _3)
 
 
-@inlined
+@inline
 def extend_span(
     s: HierarchyState, group: np.uint64, number: np.uint64, touched: np.uint64
 ) -> np.uint64:
@@ -71,7 +71,7 @@ def measure_ci(s: HierarchyState, count: np.uint64) -> np.uint64:
     return total
 
 
-@inlined
+@inline
 def is_forgotten(s: HierarchyState, group: np.uint64, message: np.uint64) -> bool:
     """Return True if a super peer's TT had a message and dropped it."""
     if find_group(s, message) == group:
@@ -140,7 +140,7 @@ def is_known(s: HierarchyState, index: np.uint64, group: np.uint64, message: np.
     return False
 
 
-@inlined
+@inline
 def _find_own_position(s: HierarchyState, group: np.uint64, message: np.uint64) -> np.uint64:
     number = s.number[group, message]
     first, low, high = s.group[group].own_first, _0, s.group[group].own_count
@@ -153,7 +153,7 @@ def _find_own_position(s: HierarchyState, group: np.uint64, message: np.uint64) 
     return low
 
 
-@inlined
+@inline
 def _has_need(s: HierarchyState, message: np.uint64, other: np.uint64) -> bool:
     block = other >> np.uint64(9)
     bottom = np.uint64(s.message[message].bottom)

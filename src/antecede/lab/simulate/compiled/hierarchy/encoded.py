@@ -20,7 +20,7 @@ from antecede.lab.simulate.compiled.hierarchy.accounting import (
     find_internal_span,
     is_forgotten,
 )
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.jit import inline, njit
 from antecede.lab.simulate.compiled.hierarchy.records import NOWHERE
 from antecede.lab.simulate.compiled.hierarchy.sets import bit, list_needs
 from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
@@ -39,12 +39,12 @@ def compile_sizes() -> None:
     sizes.external_size(0, 1, 1, 0, 0, 1)
 
 
-@inlined
+@inline
 def _to_int(word: np.uint64) -> int:
     return int(np.int64(word))
 
 
-@inlined
+@inline
 def _is_measured(s: HierarchyState, message: np.uint64) -> bool:
     return bool((s.selection.encoded and message >= s.warm) or len(s.transmissions) != 0)
 
@@ -66,13 +66,13 @@ def measure_idr(s: HierarchyState, message: np.uint64) -> np.uint64:
     )
 
 
-@inlined
+@inline
 def _name_sender(s: HierarchyState, message: np.uint64) -> None:
     sender = s.message[message].sender
     s.named_numbers[0, sender] = max(s.named_numbers[0, sender], np.int64(s.message[message].seq))
 
 
-@inlined
+@inline
 def _collect_pairs(s: HierarchyState, first: np.uint64) -> np.uint64:
     """Turn stored numbers, from an address on, into pairs. Return their number."""
     count = _0
@@ -106,7 +106,7 @@ def measure_downward(
     return _measure_internal(s, address, sender, seq, last, seq, count)
 
 
-@inlined
+@inline
 def _measure_internal(
     s: HierarchyState,
     group: np.uint64,
@@ -125,7 +125,7 @@ def _measure_internal(
     return np.uint64(size)
 
 
-@inlined
+@inline
 def _find_last(s: HierarchyState, address: np.uint64, message: np.uint64, own: bool) -> np.uint64:
     """Return the number of the sender's previous message; 0 if DV or TT makes it unnecessary."""
     if s.message[message].before == 0:
@@ -136,7 +136,7 @@ def _find_last(s: HierarchyState, address: np.uint64, message: np.uint64, own: b
     return _0
 
 
-@inlined
+@inline
 def _set_numbers(
     s: HierarchyState, group: np.uint64, count: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
@@ -148,17 +148,17 @@ def _set_numbers(
     return _find_word_range(lowest, highest)
 
 
-@inlined
+@inline
 def _set_number(s: HierarchyState, row: np.uint64, number: np.uint64) -> None:
     s.windows[row, (number - _1) >> _6] |= bit(number - _1)
 
 
-@inlined
+@inline
 def _find_word_range(lowest: np.uint64, highest: np.uint64) -> tuple[np.uint64, np.uint64]:
     return (lowest - _1) >> _6, ((highest - _1) >> _6) + _1
 
 
-@inlined
+@inline
 def _clear_words(s: HierarchyState, row: np.uint64, low: np.uint64, high: np.uint64) -> None:
     for word in range(low, high):
         s.windows[row, word] = _0
@@ -193,7 +193,7 @@ def measure_external(
     )
 
 
-@inlined
+@inline
 def _set_in_span(
     s: HierarchyState, group: np.uint64, message: np.uint64, touched: np.uint64
 ) -> np.uint64:
@@ -202,7 +202,7 @@ def _set_in_span(
     return extend_span(s, group, number, touched)
 
 
-@inlined
+@inline
 def _measure_vectors(s: HierarchyState, touched: np.uint64) -> int:
     total = 0
     for k in range(touched):
@@ -215,7 +215,7 @@ def _measure_vectors(s: HierarchyState, touched: np.uint64) -> int:
     return total
 
 
-@inlined
+@inline
 def _measure_translated(
     s: HierarchyState, address: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
 ) -> int:

@@ -221,7 +221,7 @@ def _fill_processes(process: Rows[records.Process], scenario: Scenario) -> None:
     process["location"] = np.arange(len(process)) % len(channels.location_delays_us)
 
 
-def _fill_groups(group: Rows[records.Group], scenario: Scenario, sends: Schedule) -> None:
+def _fill_groups(group: Rows[records.SuperPeerRecord], scenario: Scenario, sends: Schedule) -> None:
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     first = len(topology.groups) + np.cumsum([0, *topology.groups])

@@ -8,7 +8,7 @@ from antecede.lab.simulate.compiled.hierarchy import network, sets
 from antecede.lab.simulate.compiled.hierarchy.accounting import count_bytes, find_group, measure_ci
 from antecede.lab.simulate.compiled.hierarchy.encoded import measure_external
 from antecede.lab.simulate.compiled.hierarchy.internal import count_idr
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.jit import inline, njit
 from antecede.lab.simulate.compiled.hierarchy.records import HAVE, NOWHERE
 from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
 from antecede.lab.simulate.compiled.hierarchy.super_peer import translate
@@ -35,7 +35,7 @@ def send_external(s: HierarchyState, message: np.uint64, now: np.uint64) -> None
     network.send_across(s, message, address, now)
 
 
-@inlined
+@inline
 def _count_external(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
     """Count the control information of an external peer's message. Call before `add_previous`."""
     count = sets.list_needs(s, message, _0)
@@ -46,7 +46,7 @@ def _count_external(s: HierarchyState, address: np.uint64, message: np.uint64) -
     network.log_transmission(s, address, message, _0, size, encoded)
 
 
-@inlined
+@inline
 def arrive_external(
     s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64
 ) -> None:
@@ -71,7 +71,7 @@ def arrive_external(
         k += _1
 
 
-@inlined
+@inline
 def _accept(
     s: HierarchyState, address: np.uint64, index: np.uint64, message: np.uint64, now: np.uint64
 ) -> None:
@@ -87,7 +87,7 @@ def _accept(
         translate(s, address, message, now)
 
 
-@inlined
+@inline
 def _recheck(
     s: HierarchyState,
     address: np.uint64,
@@ -114,7 +114,7 @@ def _recheck(
     return total
 
 
-@inlined
+@inline
 def _make_sort_key(s: HierarchyState, node: np.uint64) -> np.uint64:
     message = np.uint64(s.nodes[node].message)
     group = find_group(s, message)
@@ -123,7 +123,7 @@ def _make_sort_key(s: HierarchyState, node: np.uint64) -> np.uint64:
     return np.uint64((group << _32) | np.uint64(s.number[group, message]))
 
 
-@inlined
+@inline
 def _sort_ready(s: HierarchyState, count: np.uint64) -> None:
     for k in range(_1, count):
         node = s.ready[k]
@@ -134,7 +134,7 @@ def _sort_ready(s: HierarchyState, count: np.uint64) -> None:
         s.ready[index] = node
 
 
-@inlined
+@inline
 def _find_awaited(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
     """Return the message that a message waits for by Listing 11."""
     group, found, least = find_group(s, message), NO_MESSAGE, NO_MESSAGE
@@ -148,7 +148,7 @@ def _find_awaited(s: HierarchyState, address: np.uint64, message: np.uint64) -> 
     return found
 
 
-@inlined
+@inline
 def _rank_missing(s: HierarchyState, message: np.uint64, group: np.uint64) -> np.uint64:
     if group == NOWHERE:
         return np.uint64(s.message[message].sender)

@@ -11,7 +11,7 @@ from antecede.lab.simulate.compiled.hierarchy.accounting import (
     measure_span,
 )
 from antecede.lab.simulate.compiled.hierarchy.encoded import measure_idr, measure_upward
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.jit import inline, njit
 from antecede.lab.simulate.compiled.hierarchy.records import (
     DEPENDENCIES,
     HAVE,
@@ -57,7 +57,7 @@ def count_idr(s: HierarchyState, message: np.uint64) -> None:
     count_bytes(s.idr, _8 * pairs, measure_idr(s, message))
 
 
-@inlined
+@inline
 def _check_lemma_3(s: HierarchyState, address: np.uint64) -> None:
     for block in range(s.process[address].low, s.process[address].high):
         for word in range(8):
@@ -76,7 +76,7 @@ def _count_upward_bytes(s: HierarchyState, address: np.uint64, message: np.uint6
     return np.uint64(floor + measure_span(lowest, highest))
 
 
-@inlined
+@inline
 def advance_prefix(s: HierarchyState, address: np.uint64) -> np.uint64:
     """Return the number up to which an internal peer has all messages: RV's leading ones."""
     group, found = s.process[address].group, s.process[address].complete_prefix
@@ -89,7 +89,7 @@ def advance_prefix(s: HierarchyState, address: np.uint64) -> np.uint64:
     return np.uint64(found)
 
 
-@inlined
+@inline
 def arrive_internal(
     s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64
 ) -> None:
@@ -105,7 +105,7 @@ def arrive_internal(
         _acknowledge(s, address, now)
 
 
-@inlined
+@inline
 def _accept(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64) -> None:
     s.process[address].newest = max(
         s.process[address].newest, np.uint64(s.number[s.process[address].group, message])
@@ -117,7 +117,7 @@ def _accept(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.u
         network.deliver(s, address, message, now)
 
 
-@inlined
+@inline
 def _hold(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64) -> None:
     if s.message[message].sender != address:
         s.process[address].held += _1
@@ -126,7 +126,7 @@ def _hold(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uin
     )
 
 
-@inlined
+@inline
 def _find_newest_missing(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
     group, newest, found = s.process[address].group, _0, _0
     for k in range(sets.list_missing(s, address, message)):
@@ -136,7 +136,7 @@ def _find_newest_missing(s: HierarchyState, address: np.uint64, message: np.uint
     return found
 
 
-@inlined
+@inline
 def _release(s: HierarchyState, address: np.uint64, count: np.uint64, now: np.uint64) -> None:
     while count != _0:
         node = _take_lowest(s, address, count)
@@ -153,7 +153,7 @@ def _release(s: HierarchyState, address: np.uint64, count: np.uint64, now: np.ui
         count = network.collect_waiting(s, address, message, count)
 
 
-@inlined
+@inline
 def _take_lowest(s: HierarchyState, address: np.uint64, count: np.uint64) -> np.uint64:
     group, best, least = s.process[address].group, _0, np.uint64(2**32)
     for k in range(count):

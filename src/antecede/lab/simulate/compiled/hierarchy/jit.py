@@ -30,6 +30,6 @@ def njit(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", numba.njit(**_INNER)(function))
 
 
-def inlined(function: Callable[P, R]) -> Callable[P, R]:
+def inline(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a small helper that LLVM inlines into every kernel that calls it."""
     return cast("Callable[P, R]", numba.njit(**_INNER, forceinline=True)(function))

@@ -15,7 +15,7 @@ from antecede.lab.simulate.compiled.hierarchy.accounting import find_group
 from antecede.lab.simulate.compiled.hierarchy.encoded import compile_sizes
 from antecede.lab.simulate.compiled.hierarchy.external import arrive_external, send_external
 from antecede.lab.simulate.compiled.hierarchy.internal import arrive_internal, send_internal
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined
+from antecede.lab.simulate.compiled.hierarchy.jit import inline
 from antecede.lab.simulate.compiled.hierarchy.network import ACKNOWLEDGES, ADDRESS_BITS, MESSAGE
 from antecede.lab.simulate.compiled.hierarchy.records import NOWHERE
 from antecede.lab.simulate.compiled.hierarchy.samples import take_sample
@@ -68,7 +68,7 @@ def _run(s: HierarchyState) -> None:
         take_sample(s)
 
 
-@inlined
+@inline
 def _send(s: HierarchyState, message: np.uint64) -> None:
     s.counters.sent += _1
     if find_group(s, message) == NOWHERE:
@@ -78,7 +78,7 @@ def _send(s: HierarchyState, message: np.uint64) -> None:
     merge_late(s.queue)
 
 
-@inlined
+@inline
 def _process_arrivals(s: HierarchyState, until: np.uint64) -> None:
     queue, groups = s.queue, np.uint64(len(s.group) - 1)
     while queue.counters.next < queue.counters.end:

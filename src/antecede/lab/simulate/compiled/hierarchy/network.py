@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined
+from antecede.lab.simulate.compiled.hierarchy.jit import inline
 from antecede.lab.simulate.compiled.hierarchy.records import AWAITED, HAVE
 from antecede.lab.simulate.compiled.hierarchy.sets import (
     add,
@@ -25,7 +25,7 @@ MESSAGE = np.uint64(2**32 - 1)
 ACKNOWLEDGES = np.uint64(2**31)  # In place of a message: this and the index of an acknowledgement
 
 
-@inlined
+@inline
 def _draw_arrival(
     s: HierarchyState, word: np.uint64, address: np.uint64, to: np.uint64, now: np.uint64
 ) -> np.uint64:
@@ -37,7 +37,7 @@ def _draw_arrival(
     )
 
 
-@inlined
+@inline
 def send_down(s: HierarchyState, message: np.uint64, address: np.uint64, now: np.uint64) -> None:
     """Send a message from a super peer to all peers of its group."""
     addresses = np.uint64(len(s.process))
@@ -51,7 +51,7 @@ def send_down(s: HierarchyState, message: np.uint64, address: np.uint64, now: np
         put(s.queue, time, (to << ADDRESS_BITS) | message)
 
 
-@inlined
+@inline
 def find_external_index(s: HierarchyState, address: np.uint64) -> np.uint64:
     """Return the index of a process in the external group."""
     groups = np.uint64(len(s.group) - 1)
@@ -60,7 +60,7 @@ def find_external_index(s: HierarchyState, address: np.uint64) -> np.uint64:
     return np.uint64(address - (s.group[groups].first - groups))
 
 
-@inlined
+@inline
 def send_across(s: HierarchyState, message: np.uint64, address: np.uint64, now: np.uint64) -> None:
     """Send a message to all others of the external group, by address."""
     groups, addresses = np.uint64(len(s.group) - 1), np.uint64(len(s.process))
@@ -72,7 +72,7 @@ def send_across(s: HierarchyState, message: np.uint64, address: np.uint64, now: 
             _put_across(s, message, address, np.uint64(other), now)
 
 
-@inlined
+@inline
 def _put_across(
     s: HierarchyState, message: np.uint64, address: np.uint64, to: np.uint64, now: np.uint64
 ) -> None:
@@ -85,7 +85,7 @@ def _put_across(
     put(s.queue, time, (to << ADDRESS_BITS) | message)
 
 
-@inlined
+@inline
 def send_up(s: HierarchyState, message: np.uint64, address: np.uint64, now: np.uint64) -> None:
     """Send a message from an internal peer to its super peer."""
     word = draw(
@@ -94,7 +94,7 @@ def send_up(s: HierarchyState, message: np.uint64, address: np.uint64, now: np.u
     _put_up(s, word, message, address, now)
 
 
-@inlined
+@inline
 def _put_up(
     s: HierarchyState, word: np.uint64, cargo: np.uint64, address: np.uint64, now: np.uint64
 ) -> None:
@@ -105,7 +105,7 @@ def _put_up(
     put(s.queue, time, (s.process[address].group << ADDRESS_BITS) | cargo)
 
 
-@inlined
+@inline
 def acknowledge(
     s: HierarchyState, address: np.uint64, seq: np.uint64, lower_bound: np.uint64, now: np.uint64
 ) -> None:
@@ -126,7 +126,7 @@ def acknowledge(
     _put_up(s, word, ACKNOWLEDGES | ack, address, now)
 
 
-@inlined
+@inline
 def log_transmission(
     s: HierarchyState,
     address: np.uint64,
@@ -143,7 +143,7 @@ def log_transmission(
         s.counters.transmissions += _1
 
 
-@inlined
+@inline
 def hold(s: HierarchyState, message: np.uint64, now: np.uint64) -> np.uint64:
     """Return a node for a held message."""
     node = take_node(s)
@@ -152,7 +152,7 @@ def hold(s: HierarchyState, message: np.uint64, now: np.uint64) -> np.uint64:
     return node
 
 
-@inlined
+@inline
 def wait(s: HierarchyState, address: np.uint64, node: np.uint64, reason: np.uint64) -> None:
     """Let a node wait at a process for a message."""
     index = reason & np.uint64(s.head.shape[1] - 1)
@@ -162,7 +162,7 @@ def wait(s: HierarchyState, address: np.uint64, node: np.uint64, reason: np.uint
     add(s, AWAITED, address, reason)
 
 
-@inlined
+@inline
 def collect_waiting(
     s: HierarchyState, address: np.uint64, reason: np.uint64, count: np.uint64
 ) -> np.uint64:
@@ -187,7 +187,7 @@ def collect_waiting(
     return count
 
 
-@inlined
+@inline
 def deliver(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Deliver a message of another process to an application, and check it by IDR."""
     remove_implied(s, address, message)
@@ -204,7 +204,7 @@ def deliver(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.u
         s.counters.logged += _1
 
 
-@inlined
+@inline
 def count_wait(s: HierarchyState, message: np.uint64, node: np.uint64, now: np.uint64) -> None:
     """Count the wait of a held message that is delivered now."""
     waited = (now - np.uint64(s.nodes[node].since)) & MESSAGE

@@ -77,7 +77,7 @@ class HierarchyMessage:
     top_announced: HalfWord  # Highest number in its I
 
 
-class Group:
+class SuperPeerRecord:
     """A super peer."""
 
     first: np.uint64  # Address of the first internal peer

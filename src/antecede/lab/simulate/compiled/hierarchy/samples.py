@@ -6,7 +6,7 @@ import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy import accounting, records
 from antecede.lab.simulate.compiled.hierarchy.internal import advance_prefix
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.jit import inline, njit
 from antecede.lab.simulate.compiled.hierarchy.network import find_external_index
 from antecede.lab.simulate.compiled.hierarchy.sets import count_set, list_set, trim
 from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
@@ -38,7 +38,7 @@ def take_sample(s: HierarchyState) -> None:
         _count(s, row, records.AT_HELD, s.process[address].held)
 
 
-@inlined
+@inline
 def _count(s: HierarchyState, row: np.uint64, column: np.uint64, value: np.uint64) -> None:
     s.storage[row, column].total += np.int64(value)
     s.storage[row, column].maximum = max(s.storage[row, column].maximum, np.int64(value))

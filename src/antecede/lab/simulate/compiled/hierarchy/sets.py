@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.jit import inline, njit
 from antecede.lab.simulate.compiled.hierarchy.records import DEPENDENCIES, HAVE, IDR_DEPENDENCIES
 from antecede.lab.simulate.compiled.hierarchy.state import HierarchyState
 from antecede.tables.kernels import ones
@@ -21,13 +21,13 @@ from antecede.tables.kernels import ones
 _0, _1, _6, _7, _9, _63 = (np.uint64(k) for k in (0, 1, 6, 7, 9, 63))
 
 
-@inlined
+@inline
 def bit(message: np.uint64) -> np.uint64:
     """Return a word with the message's bit."""
     return np.uint64(_1 << (message & _63))
 
 
-@inlined
+@inline
 def contains(
     s: HierarchyState, which: np.uint64, address: np.uint64, message: np.uint64
 ) -> np.uint64:
@@ -36,32 +36,32 @@ def contains(
     return np.uint64((word >> (message & _63)) & _1)
 
 
-@inlined
+@inline
 def add(s: HierarchyState, which: np.uint64, address: np.uint64, message: np.uint64) -> None:
     """Add a message to a set of a process."""
     s.sets[message >> _9, address, which, (message >> _6) & _7] |= bit(message)
 
 
-@inlined
+@inline
 def remove(s: HierarchyState, which: np.uint64, address: np.uint64, message: np.uint64) -> None:
     """Remove a message from a set of a process."""
     s.sets[message >> _9, address, which, (message >> _6) & _7] &= ~bit(message)
 
 
-@inlined
+@inline
 def has_arrived(s: HierarchyState, index: np.uint64, message: np.uint64) -> np.uint64:
     """Return 1 if a message has arrived at an index of the external group, else 0."""
     word = s.arrived[message >> _9, index, (message >> _6) & _7]
     return np.uint64((word >> (message & _63)) & _1)
 
 
-@inlined
+@inline
 def add_arrived(s: HierarchyState, index: np.uint64, message: np.uint64) -> None:
     """Record the arrival of a message at an index of the external group."""
     s.arrived[message >> _9, index, (message >> _6) & _7] |= bit(message)
 
 
-@inlined
+@inline
 def is_missing_needs(s: HierarchyState, address: np.uint64, message: np.uint64) -> bool:
     """Return True if a process lacks a message that another needs."""
     found, row = _0, np.uint64(s.message[message].row)
@@ -74,7 +74,7 @@ def is_missing_needs(s: HierarchyState, address: np.uint64, message: np.uint64) 
     return bool(found != _0)
 
 
-@inlined
+@inline
 def remove_implied(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
     """Remove messages implied by a delivered one: Listing 6 lines 3 to 5, Listing 12."""
     row, block = np.uint64(s.message[message].row), np.uint64(s.message[message].bottom)
@@ -85,7 +85,7 @@ def remove_implied(s: HierarchyState, address: np.uint64, message: np.uint64) ->
         remove(s, DEPENDENCIES, address, np.uint64(s.message[message].far_before) - _1)
 
 
-@inlined
+@inline
 def remove_implied_by_idr(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
     """Do the same for IDR's CI. Return 0 if no IDR dependency is missing."""
     early, row = _0, np.uint64(s.message[message].row)
@@ -102,7 +102,7 @@ def remove_implied_by_idr(s: HierarchyState, address: np.uint64, message: np.uin
     return early
 
 
-@inlined
+@inline
 def add_dependency(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
     """Add a delivered message to the immediate dependencies of the next one."""
     add(s, DEPENDENCIES, address, message)
@@ -117,7 +117,7 @@ def add_dependency(s: HierarchyState, address: np.uint64, message: np.uint64) ->
         s.process[address].high = max(s.process[address].high, block + _1)
 
 
-@inlined
+@inline
 def _is_empty(s: HierarchyState, address: np.uint64, block: np.uint64) -> bool:
     some = _0
     for word in range(8):
@@ -128,7 +128,7 @@ def _is_empty(s: HierarchyState, address: np.uint64, block: np.uint64) -> bool:
     return bool(some == _0)
 
 
-@inlined
+@inline
 def trim(s: HierarchyState, address: np.uint64) -> None:
     """Skip blocks in which a process has no bits."""
     while s.process[address].low < s.process[address].high and _is_empty(
@@ -137,7 +137,7 @@ def trim(s: HierarchyState, address: np.uint64) -> None:
         s.process[address].low += _1
 
 
-@inlined
+@inline
 def attach_needs(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
     """Attach the sender's DV or CI to a message, and empty these (Listings 4 and 9)."""
     trim(s, address)
@@ -161,7 +161,7 @@ def attach_needs(s: HierarchyState, address: np.uint64, message: np.uint64) -> N
     s.process[address].low = s.process[address].high
 
 
-@inlined
+@inline
 def add_previous(s: HierarchyState, message: np.uint64) -> None:
     """Add the sender's previous message to the needs."""
     if s.message[message].before != 0:
@@ -177,7 +177,7 @@ def add_previous(s: HierarchyState, message: np.uint64) -> None:
             s.message[message].far_before = s.message[message].before
 
 
-@inlined
+@inline
 def _append(s: HierarchyState, word: np.uint64, first: np.uint64, count: np.uint64) -> np.uint64:
     while word != _0:
         lowest = word & (~word + _1)
@@ -201,7 +201,7 @@ def list_needs(s: HierarchyState, message: np.uint64, which: np.uint64) -> np.ui
     return count
 
 
-@inlined
+@inline
 def _remove_message(s: HierarchyState, count: np.uint64, message: np.uint64) -> np.uint64:
     kept = _0
     for k in range(count):
@@ -211,7 +211,7 @@ def _remove_message(s: HierarchyState, count: np.uint64, message: np.uint64) -> 
     return kept
 
 
-@inlined
+@inline
 def list_missing(s: HierarchyState, address: np.uint64, message: np.uint64) -> np.uint64:
     """List the needs that a process lacks in `listed`. Return the count."""
     count, row = _0, np.uint64(s.message[message].row)

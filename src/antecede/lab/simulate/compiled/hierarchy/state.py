@@ -19,13 +19,13 @@ import numpy.typing as npt
 from antecede.lab.simulate.compiled.hierarchy.records import (
     Ack,
     ByteSums,
-    Group,
     HierarchyCounters,
     HierarchyMessage,
     HierarchyNode,
     Process,
     ReceivedNumbers,
     StorageSums,
+    SuperPeerRecord,
 )
 from antecede.lab.simulate.compiled.queue import Queue, compute_queue_bytes
 from antecede.lab.simulate.compiled.records import (
@@ -72,7 +72,7 @@ class HierarchyState(NamedTuple):
     newest_out: Words  # [E, E] Last arrival on a FIFO channel of the external group; else [1, 1]
     process: Rows[Process]  # [N]
     message: Rows[HierarchyMessage]  # [M]
-    group: Rows[Group]  # [G + 1]
+    group: Rows[SuperPeerRecord]  # [G + 1]
     sets: Words  # [B, N, 4, 8] Sets of each process; [B, N, 3, 8] without IDR
     arrived: Words
     """[B, E, 8] Arrivals in the external group; for a super peer's own group, held messages."""
@@ -141,7 +141,7 @@ def list_shapes(size: HierarchyArraySizes) -> Shapes:
         "newest_out": ((e, e) if size.fifo else (1, 1), word),
         "process": ((n,), make_record_type(Process)),
         "message": ((m,), make_record_type(HierarchyMessage, CACHE_LINE_BYTES)),
-        "group": ((g + 1,), make_record_type(Group)),
+        "group": ((g + 1,), make_record_type(SuperPeerRecord)),
         "sets": ((size.blocks, n, 4 if size.runs_idr else 3, 8), word),
         "arrived": ((size.blocks, e, 8), word),
         "needs": ((size.rows + 1, 2 if size.runs_idr else 1, 8), word),

@@ -6,7 +6,7 @@ import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy import accounting
 from antecede.lab.simulate.compiled.hierarchy.encoded import measure_downward, measure_external
-from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.jit import inline, njit
 from antecede.lab.simulate.compiled.hierarchy.network import (
     log_transmission,
     send_across,
@@ -57,7 +57,7 @@ def forward(s: HierarchyState, address: np.uint64, message: np.uint64, now: np.u
     update_lower_bound(s, address, peer, np.uint64(s.message[message].lower_bound))
 
 
-@inlined
+@inline
 def _find_first_other(s: HierarchyState, address: np.uint64) -> np.uint64:
     groups = np.uint64(len(s.group) - 1)
     if address != _0:
@@ -65,7 +65,7 @@ def _find_first_other(s: HierarchyState, address: np.uint64) -> np.uint64:
     return _1 if groups > _1 else np.uint64(s.group[groups].first)
 
 
-@inlined
+@inline
 def _assign_number(s: HierarchyState, address: np.uint64, message: np.uint64) -> None:
     number = s.group[address].last_number + _1
     s.group[address].last_number = number
@@ -145,7 +145,7 @@ def update_lower_bound(
         s.group[address].least_bound = lowest
 
 
-@inlined
+@inline
 def _forget(s: HierarchyState, address: np.uint64, number: np.uint64) -> None:
     if accounting.find_group(s, np.uint64(s.order[address, number])) != address:
         s.group[address].translated -= _1

@@ -29,7 +29,7 @@ from antecede.lab.simulate.compiled.queue import (
 from antecede.lab.simulate.compiled.random_streams import draw, pick
 from antecede.lab.simulate.compiled.records import release_node, take_node
 from antecede.lab.simulate.compiled.sizes import varint_size, vector_message_size
-from antecede.tables.kernels import inlined_lent as inlined
+from antecede.tables.kernels import inline_lent as inlined
 from antecede.tables.kernels import njit_lent as njit
 
 _0, _1, _6, _9 = (np.uint64(k) for k in (0, 1, 6, 9))

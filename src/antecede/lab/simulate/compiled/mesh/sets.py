@@ -20,7 +20,7 @@ from antecede.lab.simulate.compiled.mesh.state import (
 )
 from antecede.lab.simulate.compiled.mesh.violations import check_delivery, clear_word
 from antecede.tables.kernels import highest, ones
-from antecede.tables.kernels import inlined_lent as inlined
+from antecede.tables.kernels import inline_lent as inlined
 
 _0, _1, _6, _7, _8, _9 = (np.uint64(k) for k in (0, 1, 6, 7, 8, 9))
 _63 = np.uint64(63)

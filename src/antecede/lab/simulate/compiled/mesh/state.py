@@ -20,7 +20,7 @@ from antecede.lab.simulate.compiled.records import (
     compute_array_bytes,
     make_record_type,
 )
-from antecede.tables.kernels import inlined_lent as inlined
+from antecede.tables.kernels import inline_lent as inlined
 
 Words = npt.NDArray[np.uint64]
 Small = npt.NDArray[np.uint32]

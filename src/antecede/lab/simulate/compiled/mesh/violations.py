@@ -19,7 +19,7 @@ from antecede.lab.simulate.compiled.mesh.state import (
     find_previous_block,
     make_bit,
 )
-from antecede.tables.kernels import inlined_lent as inlined
+from antecede.tables.kernels import inline_lent as inlined
 
 _0, _1, _3, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 3, 6, 7, 9))
 _63 = np.uint64(63)

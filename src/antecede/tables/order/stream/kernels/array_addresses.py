@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from antecede.tables.kernels import inlined
+from antecede.tables.kernels import inline
 
 _intrinsic: Any = intrinsic
 _numba: Any = numba
@@ -28,25 +28,25 @@ def _pointer(_context: Any, source: Any) -> Any:
     return types.voidptr(source), generate
 
 
-@inlined
+@inline
 def longs_at(address: int, size: int) -> NDArray[np.int64]:
     """Return the array of 64-bit integers at an address."""
     return _numba.carray(_pointer(address), (size,), np.int64)  # type: ignore[no-any-return]
 
 
-@inlined
+@inline
 def ints_at(address: int, size: int) -> NDArray[np.int32]:
     """Return the array of 32-bit integers at an address."""
     return _numba.carray(_pointer(address), (size,), np.int32)  # type: ignore[no-any-return]
 
 
-@inlined
+@inline
 def words_at(address: int, size: int) -> NDArray[np.uint32]:
     """Return the array of 32-bit words at an address."""
     return _numba.carray(_pointer(address), (size,), np.uint32)  # type: ignore[no-any-return]
 
 
-@inlined
+@inline
 def bytes_at(address: int, size: int) -> NDArray[np.uint8]:
     """Return the bytes at an address."""
     return _numba.carray(_pointer(address), (size,), np.uint8)  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels import inlined, njit
+from antecede.tables.kernels import inline, njit
 from antecede.tables.order.stream.kernels.rows import Bits, Ints, Longs
 
 
@@ -35,7 +35,7 @@ class Text(NamedTuple):
         return Text(*_take(self.data, self.ends, pick))
 
 
-@inlined
+@inline
 def hash_bytes(data: Bits, start: int, stop: int, namespace: int) -> np.uint64:
     """Return a 64-bit hash of a namespace and some bytes; checkpoints store it, so it is fixed."""
     prime = np.uint64(0x9E3779B97F4A7C15)
@@ -57,7 +57,7 @@ def hash_bytes(data: Bits, start: int, stop: int, namespace: int) -> np.uint64:
     return value ^ (value >> np.uint64(32))
 
 
-@inlined
+@inline
 def is_equal(a: Bits, start: int, stop: int, b: Bits, other: int, end: int) -> bool:
     """Return whether a[start:stop] and b[other:end] are equal."""
     if stop - start != end - other:

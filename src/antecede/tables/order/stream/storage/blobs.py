@@ -56,7 +56,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return b"".join([head, bytes(-len(head) % 8), *parts])
 
 
-def opened(data: Any) -> dict[str, NDArray[Any]]:
+def unpack(data: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays that `pack` wrote, as views of a buffer. Raises InputError for other bytes.
 
     The buffer must be writable: numba compiles kernels again for read-only arrays.
@@ -158,7 +158,7 @@ class _Cache:
             self.opened.move_to_end(digest)
             return self.opened[digest][0]
         mapped = self.files.get(digest)
-        return None if mapped is None else self._insert(digest, opened(mapped), 0)
+        return None if mapped is None else self._insert(digest, unpack(mapped), 0)
 
     def put(self, digest: bytes, data: bytes) -> Arrays:
         if digest in self.opened:
@@ -166,8 +166,8 @@ class _Cache:
         if len(data) >= _MIN_MAPPED_BYTES and self.files.put(digest, data):
             mapped = self.files.get(digest)
             if mapped is not None:
-                return self._insert(digest, opened(mapped), 0)
-        return self._insert(digest, opened(bytearray(data)), len(data))
+                return self._insert(digest, unpack(mapped), 0)
+        return self._insert(digest, unpack(bytearray(data)), len(data))
 
     def _insert(self, digest: bytes, arrays: Arrays, size: int) -> Arrays:
         self.opened[digest] = (arrays, size)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels import inlined, njit
+from antecede.tables.kernels import inline, njit
 from antecede.tables.order.stream.kernels.interning import hash_bytes
 from antecede.tables.order.stream.kernels.rows import Bits, Ints, Longs
 
@@ -25,7 +25,7 @@ class HashIndex(NamedTuple):
     item: Ints
 
 
-@inlined
+@inline
 def mix_number(value: np.uint64, number: int) -> np.uint64:
     """Return the hash of a name's hash and a number."""
     value = (value ^ np.uint64(number)) * np.uint64(0xD6E8FEB86659FD93)
@@ -52,7 +52,7 @@ def mix_numbers(value: Hashes, number: Longs) -> Hashes:
     return out
 
 
-@inlined
+@inline
 def find_bucket(value: np.uint64, buckets: int) -> int:
     """Return the bucket of a hash; `buckets` is a power of two."""
     high = np.int64(value >> np.uint64(32))
