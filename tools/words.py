@@ -26,12 +26,14 @@ def _words(text: str) -> frozenset[str]:
 ROOT: Final = Path(__file__).resolve().parents[1]
 CHECKED: Final = (
     "README.md",
+    *sorted(f"src/antecede/{path.name}" for path in (ROOT / "src/antecede").glob("*.py")),
+    "src/antecede/cli",
     "src/antecede/core",
     "src/antecede/tables",
     "src/antecede/spark",
     "src/antecede/lab",
 )
-"""Files and folders that keep the rules; `live`, `cli` and the other pages follow."""
+"""Files and folders that keep the rules; `live` and the other pages follow."""
 FIRST: Final = _words(
     "what who whom whose how that whether where which so when why nobody somebody everybody"
 )

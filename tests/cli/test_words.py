@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 
 ONE_OF_MANY = re.compile(
     r"(?<![\d,./:-])1 (more |other |bad |later |repeated |clock |internal )*"
@@ -60,6 +60,6 @@ def test_what_the_test_looks_for_is_found() -> None:
         assert ONE_OF_MANY.search(wrong)
     for right in ("1 state", "21 states", "0.1 states", "2,001 rows", "2-1 runs"):
         assert not ONE_OF_MANY.search(right)
-    assert counted(1, "copy", "copies") == "1 copy"
-    assert counted(0, "copy", "copies") == "0 copies"
-    assert counted(2000, "peer") == "2,000 peers"
+    assert pluralize(1, "copy", "copies") == "1 copy"
+    assert pluralize(0, "copy", "copies") == "0 copies"
+    assert pluralize(2000, "peer") == "2,000 peers"

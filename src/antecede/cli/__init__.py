@@ -1,4 +1,4 @@
-"""Command line: a table of commands, whose modules are imported when they run.
+"""CommandEntry line: a table of commands, whose modules are imported when they run.
 
 A module has `add_arguments(parser)` and `run(args) -> int`. It may have `OPTION_RULES`
 (`antecede.cli.option_rules`), and `EPILOG`, the text below its help. Exit codes: 0 done, 1 the
@@ -24,7 +24,7 @@ from antecede.formatting import harmless
 from antecede.interrupts import Terminated
 
 
-class Command(NamedTuple):
+class CommandEntry(NamedTuple):
     """Module of a subcommand, the extra that it needs, and a line of help."""
 
     module: str
@@ -101,7 +101,7 @@ _GROUPS: Mapping[str, tuple[tuple[str, str, str | None, str], ...]] = {
 }
 """Commands by purpose; those of the last group are not listed."""
 COMMANDS = {
-    name: Command(f"antecede.cli.{module}", extra, words)
+    name: CommandEntry(f"antecede.cli.{module}", extra, words)
     for group in _GROUPS.values()
     for name, module, extra, words in group
 }
@@ -240,7 +240,7 @@ def _list_commands() -> str:
     return "\n".join(lines).lstrip()
 
 
-def _load(name: str, command: Command):  # type: ignore[no-untyped-def]
+def _load(name: str, command: CommandEntry):  # type: ignore[no-untyped-def]
     try:
         return importlib.import_module(command.module)
     except ModuleNotFoundError as error:

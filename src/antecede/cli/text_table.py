@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from antecede.formatting import aligned
+from antecede.formatting import align
 
 LEAST_WIDTH, MOST_WIDTH = 40, 120
 
@@ -28,7 +28,7 @@ def columns(heads: Sequence[Column], rows: Sequence[Sequence[str]], width: int) 
     """Yield the lines of a table, with narrower gaps if the width requires it."""
     lines = [[head.heading[k] for head in heads] for k in range(len(heads[0].heading))]
     lines += [list(row) for row in rows]
-    return aligned(lines, [head.words for head in heads], within=width)
+    return align(lines, [head.words for head in heads], within=width)
 
 
 def explain_terms(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:

@@ -15,7 +15,7 @@ from antecede.cli.files.output import check_folder, draft_of
 from antecede.cli.files.pages import suggest_view
 from antecede.cli.option_rules import excludes, needs
 from antecede.errors import InputError
-from antecede.formatting import count_and_part, counted, were
+from antecede.formatting import count_and_part, pluralize, were
 from antecede.lab import demo as tour
 from antecede.lab.demo import demo
 from antecede.lab.record import record, summary
@@ -117,14 +117,14 @@ def _read_own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
     demo.print_heading(1, "Your trace")
     trace = read(args.trace, format=args.format)
     names = ", ".join(args.trace)
-    line = f"{counted(trace.events.num_rows, 'event')} read from {names} as {trace.format}"
+    line = f"{pluralize(trace.events.num_rows, 'event')} read from {names} as {trace.format}"
     demo.say(line)
     if trace.quarantine.num_rows:
         target = args.output / "quarantine.parquet"
         with draft_of(target) as draft:
             pyarrow.parquet.write_table(trace.quarantine, draft, compression="zstd")
         bad = trace.quarantine.num_rows
-        demo.say(f"{counted(bad, 'row')} {were(bad)} quarantined in {target}")
+        demo.say(f"{pluralize(bad, 'row')} {were(bad)} quarantined in {target}")
     return tour.with_declared_causes(trace.events), f"{line}."
 
 
@@ -142,5 +142,5 @@ def _print_overtaking(arrivals: tour.Arrivals) -> None:
     ]
     part = count_and_part(sum(map(bool, late)), len(rows))
     demo.say(
-        f"{part} of {len(rows):,} arrived before a declared cause: {counted(sum(late), 'pair')}"
+        f"{part} of {len(rows):,} arrived before a declared cause: {pluralize(sum(late), 'pair')}"
     )

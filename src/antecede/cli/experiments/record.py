@@ -8,7 +8,7 @@ from pathlib import Path
 
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.files.pages import suggest_view
-from antecede.formatting import counted, were
+from antecede.formatting import pluralize, were
 from antecede.lab.record import record, summary
 from antecede.progress import Progress
 from antecede.tables.trace import write_events
@@ -51,12 +51,12 @@ def run(args: argparse.Namespace) -> int:
     with draft_of(args.output) as draft:
         write_events(recording.events, draft, format)
     print(summary(recording, args.members))
-    print(f"{counted(len(recording.events), 'event')} written to {args.output}")
+    print(f"{pluralize(len(recording.events), 'event')} written to {args.output}")
     print(suggest_view(args.output))
     if not recording.complete:
         missing = recording.expected - recording.delivered
         print(
-            f"antecede: {counted(missing, 'copy', 'copies')} {were(missing)} not delivered",
+            f"antecede: {pluralize(missing, 'copy', 'copies')} {were(missing)} not delivered",
             file=sys.stderr,
         )
     return 0 if recording.complete else 1

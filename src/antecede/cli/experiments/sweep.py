@@ -23,7 +23,7 @@ from antecede.cli.files.output import check_folder
 from antecede.cli.option_rules import check_seeds, excludes, needs
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.report import write_whole
 from antecede.lab.reproductions import framework, sweeps
 
@@ -116,7 +116,7 @@ def _report(
             rows = section.table[:SHOWN_ROWS]
             print(table_text(section.columns, rows, width, keep=len(sweep.over)))
             if len(section.table) > len(rows):
-                print(f"  and {counted(len(section.table) - len(rows), 'more setting')}")
+                print(f"  and {pluralize(len(section.table) - len(rows), 'more setting')}")
     for one in sweep.left_out:
         print("\n".join(wrap(one, width)))
     print()

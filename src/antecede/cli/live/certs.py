@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.live import keys
 
 DAYS = f"days of validity, ten times as many for the authority (default: {keys.DAYS})"
@@ -50,6 +50,6 @@ def run(args: argparse.Namespace) -> int:
         path = keys.make_member(folder, name, hosts=hosts, days=args.days, force=args.force)
         print(f"{path}  certificate and key of {name}: only for {name}")
     first = paths[0]
-    print(f"{counted(len(paths), 'member')} for {counted(args.days, 'day')}. In a program:")
+    print(f"{pluralize(len(paths), 'member')} for {pluralize(args.days, 'day')}. In a program:")
     print(f'  Peer({args.names[0]!r}, tls=Tls("{first}", "{folder / keys.AUTHORITY}"), ...)')
     return 0

@@ -14,7 +14,7 @@ from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.option_rules import refuse_unused
 from antecede.core.global_snapshots import ALGORITHMS
 from antecede.errors import LocalError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check import CHANNELS, FIFO, MOST_STATES, StateFailure, explore, play
 from antecede.lab.diagram import draw_svg, draw_text, from_failure
 from antecede.progress import Progress
@@ -129,16 +129,16 @@ def _describe_move(move: Any) -> str:
 def _print(args: argparse.Namespace, channels: str, found: Any, wrong: list[int]) -> None:
     order = "FIFO channels" if channels == FIFO else "channels without order"
     print(f"{args.snapshots}, {order}")
-    explored = f"{counted(found.plans, 'plan')}, {counted(found.states, 'state')}"
+    explored = f"{pluralize(found.plans, 'plan')}, {pluralize(found.states, 'state')}"
     if found.failure is None:
-        ends = counted(found.ends, "end")
+        ends = pluralize(found.ends, "end")
         print(f"  every interleaving: {explored}; all recorded states consistent ({ends})")
     else:
         print(f"  every interleaving: an inconsistent recorded state ({explored} explored)")
     if args.runs:
-        of = counted(args.runs, "random run")
+        of = pluralize(args.runs, "random run")
         seeds = f", first with --seed {wrong[0]}" if wrong else ""
-        print(f"  {of}: {counted(len(wrong), 'inconsistent state')}{seeds}")
+        print(f"  {of}: {pluralize(len(wrong), 'inconsistent state')}{seeds}")
 
 
 def _print_diagram(failure: StateFailure, args: argparse.Namespace, channels: str) -> None:

@@ -15,7 +15,7 @@ from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import seconds_text, seconds_with_sign
 from antecede.core.diagram_model import Diagram
 from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check import scenario
 from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stack_diagrams
 
@@ -99,7 +99,7 @@ def _draw_scenario(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
         print()
     titles = [""]
     if names:
-        wrong = [counted(len(one.violations()), "violation") for one in done]
+        wrong = [pluralize(len(one.violations()), "violation") for one in done]
         titles = [
             one.script.setup.protocol + (f": {found}" if one.violations() else "")
             for one, found in zip(done, wrong, strict=True)
@@ -137,7 +137,7 @@ def _draw_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     title = Path(args.script).name
     _show(args, outs, [from_clocks(trace, args.run_id, title)])
     if aside := len(trace.quarantine):
-        print(f"\n{counted(aside, 'bad line')} excluded; antecede audit lists the reasons")
+        print(f"\n{pluralize(aside, 'bad line')} excluded; antecede audit lists the reasons")
     return 0
 
 

@@ -21,7 +21,7 @@ from antecede.core.protocols import (
     relation_of,
     smallest,
 )
-from antecede.formatting import aligned
+from antecede.formatting import align
 
 WIDTH = 100
 COST_WIDTH = 21
@@ -118,7 +118,7 @@ def list_table(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
         for row in (header, *map(_cells, facts))
     ]
     lines = [line for row in rows for line in itertools.zip_longest(*row, fillvalue="")]
-    yield from aligned(lines, [True] * len(header))
+    yield from align(lines, [True] * len(header))
     yield ""
     yield from _wrap("promise", _PROMISES)
     letters = {letter: words for one in facts for letter, words in one["symbols"].items()}

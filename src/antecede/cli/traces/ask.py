@@ -21,7 +21,7 @@ from antecede.cli.option_rules import excludes, needs
 from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.cli.traces.ask_output import Further, only_one, plain_rows
 from antecede.errors import InputError
-from antecede.formatting import aligned, counted, harmless
+from antecede.formatting import align, harmless, pluralize
 from antecede.tables.audit import clock_skew, skew_findings
 from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, EventRef
 from antecede.tables.kernels import edge_table
@@ -97,8 +97,8 @@ CAUSALITY: Final = (
 _ARGUMENTS: Final = {"concurrent": 1, "between": 2, "before": 2}
 
 
-class Answer(NamedTuple):
-    """Answer as a sentence, its rows and path."""
+class QueryAnswer(NamedTuple):
+    """QueryAnswer as a sentence, its rows and path."""
 
     says: str
     rows: pa.Table
@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"changed: {one.words()}", file=sys.stderr)
     _print(args, asked, question, ids, events, answer, whole, further)
     if out is not None and not args.json:
-        print(f"{counted(len(answer.rows), 'row')} -> {out}")
+        print(f"{pluralize(len(answer.rows), 'row')} -> {out}")
     return 0 if answer.is_yes else 1
 
 
@@ -194,7 +194,7 @@ def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
     wanted = _ARGUMENTS.get(question)
     if not ids or (wanted is not None and len(ids) != wanted):
         takes = QUESTIONS[question][0]
-        raise InputError(f"{question}: expected {takes}, got {counted(len(ids), 'id')}")
+        raise InputError(f"{question}: expected {takes}, got {pluralize(len(ids), 'id')}")
     return list(words[:at]), question, ids
 
 
@@ -218,42 +218,42 @@ def _events(
 
 def answer_question(
     asked: Causality, question: str, events: Sequence[EventRef], *, whole: bool = True
-) -> Answer:
-    """Answer a question of `QUESTIONS`; not `whole`: `asked` has only the needed events."""
+) -> QueryAnswer:
+    """QueryAnswer a question of `QUESTIONS`; not `whole`: `asked` has only the needed events."""
     if question == "before":
         return _before(asked, *events)
     rows = getattr(asked, question)(*events)
     if question == "between" and not asked.precedes(*events):
-        return Answer(f"none: {events[0]} did not happen before {events[1]}", rows)
-    of = f"{len(rows):,} of {counted(asked.placed, 'event')}"
-    what = of if whole else counted(len(rows), "event")
+        return QueryAnswer(f"none: {events[0]} did not happen before {events[1]}", rows)
+    of = f"{len(rows):,} of {pluralize(asked.placed, 'event')}"
+    what = of if whole else pluralize(len(rows), "event")
     names = " or ".join(map(str, events[:NAMED]))
     if len(events) > NAMED:
-        names += f" or {counted(len(events) - NAMED, 'other')}"
+        names += f" or {pluralize(len(events) - NAMED, 'other')}"
     if question == "between":
         path = asked.path(*events)
-        return Answer(f"{what} happened between {' and '.join(map(str, events))}", rows, path)
+        return QueryAnswer(f"{what} happened between {' and '.join(map(str, events))}", rows, path)
     words = {
         "past": f"happened before {names}",
         "future": f"happened after {names}",
         "concurrent": f"{'is' if len(rows) == 1 else 'are'} concurrent with {names}",
     }
-    return Answer(f"{what} {words[question]}", rows)
+    return QueryAnswer(f"{what} {words[question]}", rows)
 
 
-def _before(asked: Causality, a: EventRef, b: EventRef) -> Answer:
+def _before(asked: Causality, a: EventRef, b: EventRef) -> QueryAnswer:
     path = asked.path(a, b)
     if len(path):
-        steps = counted(len(path) - 1, "step")
-        return Answer(f"yes: {a} happened before {b}; a chain of {steps}", path, path)
+        steps = pluralize(len(path) - 1, "step")
+        return QueryAnswer(f"yes: {a} happened before {b}; a chain of {steps}", path, path)
     if asked.row(a) == asked.row(b):
-        return Answer(f"no: {a} and {b} are one event", path, is_yes=False)
+        return QueryAnswer(f"no: {a} and {b} are one event", path, is_yes=False)
     path = asked.path(b, a)
     if len(path):
-        steps = counted(len(path) - 1, "step")
+        steps = pluralize(len(path) - 1, "step")
         says = f"no: {b} happened before {a}; a chain of {steps}"
-        return Answer(says, path, path, is_yes=False)
-    return Answer(f"no: {a} and {b} are concurrent", path, is_yes=False)
+        return QueryAnswer(says, path, path, is_yes=False)
+    return QueryAnswer(f"no: {a} and {b} are concurrent", path, is_yes=False)
 
 
 # -- output ------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def _print(
     question: str,
     ids: Sequence[str],
     events: Sequence[EventRef],
-    answer: Answer,
+    answer: QueryAnswer,
     whole: bool,
     further: Further,
 ) -> None:
@@ -285,7 +285,7 @@ def _print(
     for line in _lines(further, rows, args.limit, _is_chain(answer)):
         print(f"  {line}")
     if answer.path is not None and not _is_chain(answer) and len(answer.path):
-        print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
+        print(f"A chain of {pluralize(len(answer.path) - 1, 'step')}:")
         for line in _lines(further, answer.path, args.limit, chain=True):
             print(f"  {line}")
     skew = compute_skew(asked, _select_skew_rows(asked, events, answer))
@@ -294,17 +294,19 @@ def _print(
         print(harmless(f"Note: {note}"))
 
 
-def _select_skew_rows(asked: Causality, events: Sequence[EventRef], answer: Answer) -> pa.Table:
+def _select_skew_rows(
+    asked: Causality, events: Sequence[EventRef], answer: QueryAnswer
+) -> pa.Table:
     named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
     return pa.concat_tables([answer.rows, named])
 
 
-def _is_chain(answer: Answer) -> bool:
+def _is_chain(answer: QueryAnswer) -> bool:
     return answer.path is answer.rows
 
 
 def _to_values(
-    asked: Causality, question: str, ids: Sequence[str], answer: Answer, further: Further
+    asked: Causality, question: str, ids: Sequence[str], answer: QueryAnswer, further: Further
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "question": question,
@@ -331,7 +333,7 @@ def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> 
     ends = [*rows.slice(0, head).to_pylist(), *rows.slice(len(rows) - tail).to_pylist()]
     cells = [[_format_cell(row[name]) for name in names] for row in ends]
     width = shutil.get_terminal_size((100, 24)).columns
-    lines = list(aligned([names, *cells], [True] * len(names), within=width))
+    lines = list(align([names, *cells], [True] * len(names), within=width))
     left = len(rows) - head - tail
     if left:
         more = f"... {left:,} more" + (" between these" if tail else " (--limit, --table)")

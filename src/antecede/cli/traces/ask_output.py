@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.causality import Causality, EventRef
 from antecede.tables.trace import DELIVER, RECEIVE, Trace
 from antecede.tables.trace.user_tables import is_json
@@ -93,7 +93,7 @@ def only_one(word: str, events: Sequence[EventRef]) -> EventRef:
     if len(events) > 1:
         shown = ", ".join(map(str, events[:NAMED])) + (", ..." if len(events) > NAMED else "")
         raise InputError(
-            f"{word}: found in {counted(len(events), 'event')} ({shown}), but the question takes "
+            f"{word}: found in {pluralize(len(events), 'event')} ({shown}), but the question takes "
             "one; give its id"
         )
     return events[0]

@@ -14,7 +14,7 @@ from typing import Any
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.progress import Progress
 from antecede.tables.audit import with_clocks
 from antecede.tables.trace import ReadOptions, read, read_batches, time_text, user_tables
@@ -67,7 +67,7 @@ def _write_shiviz(
     trace = read(paths, format, options)
     log = with_clocks(trace.events, trace.format)
     written = write_log_file(log.entries, out, log.several_runs)
-    lines = [f"{counted(written, 'event')} as a log for ShiViz"]
+    lines = [f"{pluralize(written, 'event')} as a log for ShiViz"]
     if any(trace.events[name].null_count < trace.events.num_rows for name in user_tables.TIMES):
         lines.append("times are excluded: a log contains hosts, clocks and texts")
     if log.computed:
@@ -124,7 +124,7 @@ def _describe(
     details: Mapping[str, Any],
     to: str,
 ) -> list[str]:
-    lines = [f"{counted(rows, 'event')} in the event schema"]
+    lines = [f"{pluralize(rows, 'event')} in the event schema"]
     if own:
         lines.append(f"further columns: {', '.join(own)}")
     lines += [*_list_quarantined(reasons), *changed]

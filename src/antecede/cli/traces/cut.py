@@ -13,7 +13,7 @@ from antecede.cli.option_rules import excludes, needs
 from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.cli.traces.ask import CAUSALITY, SOURCE_TEXTS
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables import causality
 from antecede.tables.trace import SOURCE, read
 
@@ -186,15 +186,16 @@ def _describe_cut(
         yield f"  greatest consistent cut within it: {_state(verdict.greatest)}"
         yield f"  least consistent cut around it: {_state(verdict.least)}"
     what = "sent inside, received outside" if asked.by != causality.CLOCKS else "known outside next"
-    under_way = sum(len(one.ids) for one in verdict.channels)
-    yield f"  in the channels, {what}: {counted(under_way, 'message') if under_way else 'nothing'}"
+    in_transit = sum(len(one.ids) for one in verdict.channels)
+    messages = pluralize(in_transit, "message") if in_transit else "nothing"
+    yield f"  in the channels, {what}: {messages}"
     yield from _some(
         [f"    {one.source} to {one.target}: {_list(one.ids, most)}" for one in verdict.channels],
         most,
         "    ",
     )
     if verdict.nowhere:
-        lost = counted(verdict.nowhere, "message")
+        lost = pluralize(verdict.nowhere, "message")
         yield f"  sent inside, without an arrival in the trace: {lost}"
 
 
@@ -214,13 +215,13 @@ def _describe_recovery(found: causality.Recovery, most: int) -> Iterator[str]:
     )
     yield f"  recovery line: {_state(found.line)}"
     lost = ", ".join(
-        f"{name} {counted(count, 'checkpoint')}" for name, count in found.domino.items()
+        f"{name} {pluralize(count, 'checkpoint')}" for name, count in found.domino.items()
     )
     yield f"  lost by the domino effect: {lost}"
 
 
 def _describe_predicate(name: str, text: str, found: causality.PredicateResult) -> Iterator[str]:
-    looked = counted(found.states, "global state")
+    looked = pluralize(found.states, "global state")
     if name == "definitely":
         word = "yes, on every path" if found.holds else "no, some path avoids it"
         yield f"definitely {text}: {word} ({looked} explored)"
@@ -235,7 +236,7 @@ def _state(cut: dict[str, int]) -> str:
     if not inside:
         return "the beginning (nothing inside)"
     rest = len(cut) - len(inside)
-    more = f" ({counted(rest, 'other member')} at 0)" if rest else ""
+    more = f" ({pluralize(rest, 'other member')} at 0)" if rest else ""
     return " ".join(inside) + more
 
 

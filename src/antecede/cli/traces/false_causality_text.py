@@ -12,7 +12,7 @@ from antecede.cli.text_table import width_of_terminal
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.false_causality import TOPIC_CAUSAL, Summary
 from antecede.tables.trace import DELIVER, RECEIVE, time_text
 from antecede.tables.trace.user_tables import describe_guessed_columns
@@ -67,7 +67,7 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
     for text in time_text.notes(details):
         print(_wrap(f"times       {text}", width))
     if bad:
-        print(f"quarantined {counted(bad, 'bad record')}; antecede audit lists them")
+        print(f"quarantined {pluralize(bad, 'bad record')}; antecede audit lists them")
 
 
 LABEL = 12

@@ -24,7 +24,7 @@ from antecede.cli.trace_options import (
     read_options,
 )
 from antecede.cli.traces import order_text
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.progress import Progress
 from antecede.tables import order
 from antecede.tables.kernels import measure_compile_time
@@ -84,14 +84,14 @@ def run(args: argparse.Namespace) -> int:
     cleared, changed = _write(result, ordered, out, aside)
     events = ordered.events
     took = f"{spent.working_s:.2f} s{spent.words()}"
-    print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
+    print(f"ordered     {pluralize(events.num_rows, 'event')} in {took} -> {out}")
     _report(prepared, events)
     if prepared.source == evidence.NONE:
         order_text.print_no_causes(evidence.describe_none(trace.events, trace.details))
         if evidence.has_sequence(trace.events):
             print("            --by seq orders by each member's sequence numbers")
     if args.by == SEQ and (count := steps_back(prepared.events)):
-        print(f"numbers     {counted(count, 'sequence number')} after a higher one")
+        print(f"numbers     {pluralize(count, 'sequence number')} after a higher one")
     order_text.print_columns(trace.details, topics, result.renamed)
     for one in changed:
         print(f"changed     {one.words()}")

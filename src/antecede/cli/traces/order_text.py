@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.order import OrderSpec, Prepared
 from antecede.tables.trace import evidence, time_text
 from antecede.tables.trace.user_tables import describe_guessed_columns
@@ -25,14 +25,14 @@ def print_ordered(spec: OrderSpec, late: int, source: str, lacking: int, names: 
     }.get(source, "no causes")
     causes += f" ({evidence.SOURCE}: {source})"
     print(f"            by {causes}; ties by {spec.time}, then id")
-    print(f"waited      {counted(late, 'event')}, by {spec.time}, until a cause was released")
+    print(f"waited      {pluralize(late, 'event')}, by {spec.time}, until a cause was released")
     if lacking and spec.sender is not None:
-        print(f"missing     {counted(lacking, 'gap')} in the sequence numbers of members")
+        print(f"missing     {pluralize(lacking, 'gap')} in the sequence numbers of members")
     elif lacking:
         where = "the trace" if spec.group is None else "their run"
         print(
-            f"missing     {counted(lacking, 'event')} with causes that are not in {where}: "
-            f"{counted(names, 'reference')}"
+            f"missing     {pluralize(lacking, 'event')} with causes that are not in {where}: "
+            f"{pluralize(names, 'reference')}"
         )
 
 
@@ -49,7 +49,7 @@ def print_columns(details: Mapping[str, Any], topics: int, renamed: Mapping[str,
     for said in time_text.notes(details):
         print(f"times       {said}")
     if topics:
-        print(f"positions   within each of {counted(topics, 'topic')}; causes hold across them")
+        print(f"positions   within each of {pluralize(topics, 'topic')}; causes hold across them")
     for name, written in renamed.items():
         print(f"renamed     the added column {name} is {written}: the table has a {name} already")
 
@@ -58,14 +58,13 @@ def print_excluded(of: Prepared | Done) -> None:
     """Print the rows and causes that the order excludes."""
     if of.receipts or of.deliveries:
         print(
-            f"excluded    {counted(of.receipts, 'receipt')} and "
-            f"{counted(of.deliveries, 'delivery', 'deliveries')}: the message itself is one event"
+            f"excluded    {pluralize(of.receipts, 'receipt')} and "
+            f"{pluralize(of.deliveries, 'delivery', 'deliveries')}: the message itself is one event"
         )
     if of.duplicates:
         same = "clock and text" if of.spec.clock else "member, causes and clock"
-        print(
-            f"excluded    {counted(of.duplicates, 'repeated row')}: the first row of an id counts;"
-        )
+        rows = pluralize(of.duplicates, "repeated row")
+        print(f"excluded    {rows}: the first row of an id counts;")
         print(f"            {same} agree; other columns were not compared")
     for what, fate in of.causes.notes():
         print(f"causes      {what}, {fate}")
@@ -74,6 +73,6 @@ def print_excluded(of: Prepared | Done) -> None:
 def print_quarantined(reasons: Mapping[str, int], where: Path | str) -> None:
     """Print the number of quarantined rows by reason; nothing for none."""
     if rows := sum(reasons.values()):
-        print(f"quarantined {counted(rows, 'row')}, with reasons -> {where}")
+        print(f"quarantined {pluralize(rows, 'row')}, with reasons -> {where}")
     for reason, count in reasons.items():
         print(f"            {count:,} {reason}")

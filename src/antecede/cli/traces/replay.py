@@ -20,7 +20,7 @@ from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.record import Talk, record_log
 from antecede.progress import Progress
 from antecede.quantiles import quantile
@@ -168,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output_html is not None:
         shown = replay.trace_of(table, done, spec)
         title = f"{path.name}, {spec.order}"
-        excluded = counted(shown.left_out, "row")
+        excluded = pluralize(shown.left_out, "row")
         finding = f"{excluded} without an observer or a time: not on this page"
         finding = finding if shown.left_out else ""
         write_page_of_table(shown.events, title, finding, Path(args.output_html))
@@ -248,7 +248,7 @@ def _write_example(path: Path, spec: replay.DeliverSpec, args: argparse.Namespac
     groups = {name: spec.group_of(name, None) for name in names}
     table = record_log(groups, Talk(messages=args.example, lost=0.0))
     _write(table, path)
-    print(f"example     {counted(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
+    print(f"example     {pluralize(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
     return 0
 
 
@@ -268,7 +268,9 @@ def _print_report(
 
     statuses, waited = column("status"), column("waited_ms")
     where = "" if out is None else f" -> {out}"
-    print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
+    print(
+        f"read        {pluralize(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}"
+    )
     source = NONE if spec.order == "unordered" else f"bytes of messages, order {spec.order}"
     print(f"causality   {SOURCE}: {source}")
     counts = Counter(statuses)
@@ -313,7 +315,7 @@ def _print_reasons(reasons: list[str | None], statuses: list[str]) -> None:
     for (status, reason), count in found.most_common(SHOWN):
         print(f"{status:<11} {count:,}: {reason}")
     if len(found) > SHOWN:
-        print(f"            and {counted(len(found) - SHOWN, 'other reason')}")
+        print(f"            and {pluralize(len(found) - SHOWN, 'other reason')}")
 
 
 def _print_missing(done: pyarrow.Table, spec: replay.DeliverSpec) -> None:
@@ -330,4 +332,4 @@ def _print_missing(done: pyarrow.Table, spec: replay.DeliverSpec) -> None:
         if (group, observer, cause) not in held
     )
     for (observer, cause), count in missing.most_common(SHOWN):
-        print(f"missing     {cause} at {observer}; {counted(count, 'row')} wait directly for it")
+        print(f"missing     {cause} at {observer}; {pluralize(count, 'row')} wait directly for it")

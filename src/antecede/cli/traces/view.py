@@ -16,7 +16,7 @@ from antecede.cli.option_rules import excludes, needs, refuse_unused
 from antecede.cli.trace_options import add_read_arguments, check_one_source, read_options
 from antecede.cli.traces.ask import CAUSALITY
 from antecede.errors import InputError
-from antecede.formatting import counted, harmless
+from antecede.formatting import harmless, pluralize
 from antecede.progress import Progress
 from antecede.tables import view
 from antecede.tables.causality import CAUSES, WAYS, Causality, EventRef
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
             written = view.write_tiles(
                 trace, Path(args.tiles), _title(args), by=_choose_source(args), force=args.force
             )
-        count = counted(written["rows"], "event")
+        count = pluralize(written["rows"], "event")
         print(f"{count} -> {args.tiles}; explore: antecede view {args.tiles}")
         _print_findings([*written["findings"], *({"what": note} for note in written["notes"])])
         return 0
@@ -186,7 +186,7 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
         # A trace can be confidential: the folder is readable by its owner only.
         out = Path(tempfile.mkdtemp(prefix="antecede-view-")) / "page.html"
     save_text(out, text)
-    what = counted(shown.meta["events"], "event")
+    what = pluralize(shown.meta["events"], "event")
     print(f"{what}, {len(text) / 1e6:.1f} MB -> {out}")
     _print_findings(shown.meta["findings"])
     if args.output is None and not args.no_browser:
@@ -199,7 +199,7 @@ def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
     for one in findings[:MOST_FINDINGS]:
         print(f"  - {harmless(one['what'])}")
     if len(findings) > MOST_FINDINGS:
-        print(f"  and {counted(len(findings) - MOST_FINDINGS, 'more finding')} on the page")
+        print(f"  and {pluralize(len(findings) - MOST_FINDINGS, 'more finding')} on the page")
 
 
 def _write_tiles_on_spark(args: argparse.Namespace) -> int:
@@ -214,7 +214,7 @@ def _write_tiles_on_spark(args: argparse.Namespace) -> int:
         rows = write_on_spark(
             spark.read.parquet(*args.paths), args.tiles, _title(args), force=args.force
         )
-    print(f"{counted(rows, 'row')} -> {args.tiles}; explore: antecede view {args.tiles}")
+    print(f"{pluralize(rows, 'row')} -> {args.tiles}; explore: antecede view {args.tiles}")
     return 0
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from antecede.cli.experiments.compare.measures import Comparison, SeedRun, summarize_runs
+from antecede.cli.experiments.compare.measures import ProtocolRuns, SeedRun, summarize_runs
 from antecede.cli.experiments.compare.scenarios import (
     ProtocolChoice,
     build_scenario,
@@ -126,11 +126,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _all_cells(
     scenarios: Mapping[tuple[ProtocolChoice, int], Scenario], args: argparse.Namespace, seeds: range
-) -> list[Comparison]:
+) -> list[ProtocolRuns]:
     """Run all cells; errors of members are raised before the first run."""
     members = {cell: _make_members(scenario, args.seed) for cell, scenario in scenarios.items()}
     _check_used(args, scenarios, members)
-    done: list[Comparison] = []
+    done: list[ProtocolRuns] = []
     with Progress("simulating") as progress:
         for cell, scenario in scenarios.items():
             one, size = cell

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from antecede.core.protocols import Protocol, Relation, entry, relation_of
-from antecede.formatting import counted, were
+from antecede.formatting import pluralize, were
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh
 from antecede.lab.simulate.config import Scenario
@@ -82,7 +82,7 @@ class SeedRun(NamedTuple):
     caveats: Mapping[str, str] = {}
 
 
-class Comparison(NamedTuple):
+class ProtocolRuns(NamedTuple):
     """Runs of a protocol in a group of one size."""
 
     name: str
@@ -149,7 +149,7 @@ def summarize_runs(
     members: Mapping[int, Protocol],
     runs: Sequence[SeedRun],
     topology: str,
-) -> Comparison:
+) -> ProtocolRuns:
     """Return the comparison of a protocol with remarks; `topology`: the requested kind."""
     own = is_file_target(scenario.protocol)
     remarks = [one.guarantee.remark for one in members.values()][:1]
@@ -159,7 +159,7 @@ def summarize_runs(
         remarks.append("without replies (--reply-fraction) it promises no order")
     if topology == "hierarchy" and isinstance(scenario.topology, Mesh):
         remarks.append("flat: as many peers with direct channels and other arrivals")
-    found = Comparison(name, scenario, SHORT[relation_of(members)], (), tuple(runs))
+    found = ProtocolRuns(name, scenario, SHORT[relation_of(members)], (), tuple(runs))
     remarks += _describe_failures(found)
     if any("causal.checked" not in run.figures for run in runs):
         remarks.append(
@@ -173,7 +173,7 @@ def summarize_runs(
     return found._replace(remarks=tuple(remark for remark in remarks if remark))
 
 
-def _describe_failures(found: Comparison) -> list[str]:
+def _describe_failures(found: ProtocolRuns) -> list[str]:
     remarks = []
     if owed := found.total("undelivered"):
         why = (
@@ -181,20 +181,20 @@ def _describe_failures(found: Comparison) -> list[str]:
             if found.scenario.links.loss
             else "messages are held forever"
         )
-        remarks.append(f"{counted(round(owed), 'delivery', 'deliveries')} never happened: {why}")
+        remarks.append(f"{pluralize(round(owed), 'delivery', 'deliveries')} never happened: {why}")
     if broken := found.total("promise_violations"):
         checked = found.total("violations.checked")
-        of = counted(round(checked), "delivery", "deliveries")
+        of = pluralize(round(checked), "delivery", "deliveries")
         remarks.append(f"{broken:,.0f} of {of} broke the promised order")
     if rejected := found.total("rejected") + found.total("discarded"):
         remarks.append(
-            f"{counted(round(rejected), 'message')} {were(round(rejected))} rejected or "
+            f"{pluralize(round(rejected), 'message')} {were(round(rejected))} rejected or "
             "discarded on arrival"
         )
     if unsent := found.total("unsent"):
         remarks.append(
-            f"{counted(round(unsent), 'reply', 'replies')} {were(round(unsent))} never sent: their "
-            "parents never came"
+            f"{pluralize(round(unsent), 'reply', 'replies')} {were(round(unsent))} never sent: "
+            "their parents never came"
         )
     return remarks
 

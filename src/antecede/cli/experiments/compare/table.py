@@ -14,12 +14,12 @@ from antecede.cli.experiments.compare.measures import (
     MEANING,
     MEASURES,
     REST,
-    Comparison,
+    ProtocolRuns,
     Measure,
     Value,
 )
 from antecede.cli.text_table import Column, columns, explain_terms, short
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.simulate import Hierarchy, PubSub, delay_in_full
 from antecede.lab.simulate.config import scenario_mapping
 from antecede.lab.simulate.outputs import BATCHES, short_batches
@@ -68,7 +68,7 @@ LEGEND = (
 DOUBT = ("±", "half of the 95 % interval of the figure above")
 
 
-def report(done: Sequence[Comparison], args: argparse.Namespace, width: int) -> Iterator[str]:
+def report(done: Sequence[ProtocolRuns], args: argparse.Namespace, width: int) -> Iterator[str]:
     """Yield the setup, the table, the meaning of its columns, and remarks."""
     for line in _describe_setup(done, args):
         yield from textwrap.wrap(line, width, break_on_hyphens=False)
@@ -94,11 +94,11 @@ def report(done: Sequence[Comparison], args: argparse.Namespace, width: int) -> 
         yield from explain_terms(remarks, width)
 
 
-def _sizes(done: Sequence[Comparison]) -> list[int]:
+def _sizes(done: Sequence[ProtocolRuns]) -> list[int]:
     return list(dict.fromkeys(one.members for one in done))
 
 
-def _describe_setup(done: Sequence[Comparison], args: argparse.Namespace) -> Iterator[str]:
+def _describe_setup(done: Sequence[ProtocolRuns], args: argparse.Namespace) -> Iterator[str]:
     sizes = _sizes(done)
     first = [next(one for one in done if one.members == size) for size in sizes]
     scenario = done[0].scenario
@@ -107,15 +107,15 @@ def _describe_setup(done: Sequence[Comparison], args: argparse.Namespace) -> Ite
     lost = f", {args.loss:.2%} lost" if args.loss else ""
     place = where.get(args.topology, "")
     if isinstance(scenario.topology, PubSub):
-        place = counted(len(scenario.topology.subgroups), "subgroup")
-        place += f", {counted(scenario.topology.topics, 'topic')}"
+        place = pluralize(len(scenario.topology.subgroups), "subgroup")
+        place += f", {pluralize(scenario.topology.topics, 'topic')}"
     who = ", ".join(f"{size:,}" for size in sizes[:-1])
-    who += (" and " if who else "") + counted(sizes[-1], "peer")
+    who += (" and " if who else "") + pluralize(sizes[-1], "peer")
     yield f"{who} in {place}, delay {delay_in_full(scenario.links.delay)}, {channels}{lost}"
     every = delay_in_full(scenario.workload.interval)
     answers = scenario.workload.answers
     told = (f", {answers:.0%} of them replies" if answers else "") if len(sizes) == 1 else ""
-    sent = [counted(round(one.total("sent") / len(one.runs)), "message") for one in first]
+    sent = [pluralize(round(one.total("sent") / len(one.runs)), "message") for one in first]
     runs = [f"{n} within {one.scenario.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
     rate = f"{args.rate:g} message{'s' * (args.rate != 1)}/s"
     sends = f"each sends {rate}, one every {every}: "
@@ -133,7 +133,7 @@ def _describe_setup(done: Sequence[Comparison], args: argparse.Namespace) -> Ite
         )
 
 
-def _list_rows(one: Comparison) -> Iterator[tuple[str, ...]]:
+def _list_rows(one: ProtocolRuns) -> Iterator[tuple[str, ...]]:
     """Yield a line, or three for a hierarchy, each followed by its intervals if one is wide."""
     size, is_doubtful = f"{one.members:,}", one.is_doubtful()
     if not isinstance(one.scenario.topology, Hierarchy):
@@ -152,7 +152,7 @@ def _list_rows(one: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def _values(
-    one: Comparison, measures: Sequence[Measure], role: str = ""
+    one: ProtocolRuns, measures: Sequence[Measure], role: str = ""
 ) -> list[tuple[Measure, Value]]:
     return [(measure, one.value(measure, role)) for measure in measures]
 
@@ -174,7 +174,7 @@ def _halves(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
 KEYS = ("protocol", "order", "role", "members", "seeds", "first_seed", "warm_s", "seconds")
 
 
-def csv_lines(done: Sequence[Comparison], seeds: range) -> Iterator[str]:
+def csv_lines(done: Sequence[ProtocolRuns], seeds: range) -> Iterator[str]:
     """Yield a heading and a line per protocol, size and role; unmeasured cells are empty.
 
     `NAME_ci95` is half of the 95 % interval of NAME. The role "all" of a hierarchy has the figures
@@ -193,7 +193,7 @@ def csv_lines(done: Sequence[Comparison], seeds: range) -> Iterator[str]:
             yield _csv_line([*key, span, *values])
 
 
-def _by_role(one: Comparison) -> list[tuple[str, Sequence[Measure]]]:
+def _by_role(one: ProtocolRuns) -> list[tuple[str, Sequence[Measure]]]:
     if len(one.roles) == 1:
         return [(one.roles[0], MEASURES)]
     return [("all", REST), *((role, BYTES) for role in one.roles)]
@@ -205,7 +205,7 @@ def _csv_line(cells: Sequence[object]) -> str:
     return text.getvalue()
 
 
-def markdown(done: Sequence[Comparison], args: argparse.Namespace) -> Iterator[str]:
+def markdown(done: Sequence[ProtocolRuns], args: argparse.Namespace) -> Iterator[str]:
     """Yield the setup and the table as Markdown, each figure with its interval."""
     for line in _describe_setup(done, args):
         yield line + "  "
@@ -234,12 +234,12 @@ def _format_value(measure: Measure, value: Value) -> str:
     return shown if not value.half else f"{shown} ± {short(value.half, measure.digits)}"
 
 
-def plain_values(done: Sequence[Comparison], seeds: range) -> dict[str, Any]:
+def plain_values(done: Sequence[ProtocolRuns], seeds: range) -> dict[str, Any]:
     """Return all metrics of all runs."""
     return {"seeds": list(seeds), "protocols": [_to_values(one) for one in done]}
 
 
-def _to_values(one: Comparison) -> dict[str, Any]:
+def _to_values(one: ProtocolRuns) -> dict[str, Any]:
     return {
         "name": one.name,
         "members": one.members,

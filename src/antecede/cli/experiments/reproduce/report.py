@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from antecede.formatting import aligned, counted, duration
+from antecede.formatting import align, duration, pluralize
 from antecede.lab.report import Findings, Row
 from antecede.lab.reproductions.framework import Conducted
 
@@ -35,11 +35,11 @@ def print_runs(done: Conducted, seconds: float, report_only: bool) -> None:
         for text in done.findings.failed[:SHOWN]:
             print(f"            {text}")
         if len(done.findings.failed) > SHOWN:
-            more = counted(len(done.findings.failed) - SHOWN, "other")
+            more = pluralize(len(done.findings.failed) - SHOWN, "other")
             print(f"            and {more}: see summary.json")
     if done.stale:
         use = "used" if report_only else "not used"
-        print(f"other code  wrote the cached results of {counted(done.stale, 'run')}: {use}")
+        print(f"other code  wrote the cached results of {pluralize(done.stale, 'run')}: {use}")
     for path in done.unreadable:
         print(f"ignored     {path}: unreadable results")
 
@@ -107,7 +107,7 @@ def rows_text(rows: Sequence[Row], width: int = 80) -> str:
             most[k] = max(most[k] - over, LEAST_WORDS)
     lines = [f"  {_shorten(common, width - INDENT - 1)}:"] if common else []
     shown = [[_shorten(line[k], size) for k, size in most.items()] for line in cells]
-    lines += aligned(shown, [k not in NUMBERS for k in most], indent=" " * INDENT)
+    lines += align(shown, [k not in NUMBERS for k in most], indent=" " * INDENT)
     return "\n".join(lines)
 
 
@@ -145,7 +145,7 @@ def _part(
         [([""] * (tall - len(heads[k])) + list(heads[k]))[at] for k in chosen] for at in range(tall)
     ]
     lines += [[row[k] for k in chosen] for row in cells]
-    return "\n".join(aligned(lines, [False] * len(chosen), indent=" " * INDENT))
+    return "\n".join(align(lines, [False] * len(chosen), indent=" " * INDENT))
 
 
 HEADER = ("figure", "quantity", "condition", "paper", "ours", "ratio", "unit", "note")

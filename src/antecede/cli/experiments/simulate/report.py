@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from antecede.cli.experiments.simulate.snapshots import snapshot_lines
 from antecede.cli.text_table import Column, columns, explain_terms, short
 from antecede.core.protocols import Relation
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.simulate import Hierarchy, Mesh, Topology, delay_in_full
 from antecede.lab.simulate.config import Links, Scenario
 from antecede.lab.simulate.outputs import Result
@@ -134,7 +134,7 @@ def _describe_setup(results: Sequence[Result], seconds: float, compiled: str) ->
 
 
 def _describe_network(links: Links) -> Iterator[str]:
-    special = counted(len(links.special), "other delay")
+    special = pluralize(len(links.special), "other delay")
     yield (
         "delay "
         + ("from a matrix and " if links.matrix else "")
@@ -147,7 +147,7 @@ def _describe_network(links: Links) -> Iterator[str]:
     if links.duplicate:
         yield f"{links.duplicate:.2%} duplicated"
     if links.partitions:
-        yield counted(len(links.partitions), "partition")
+        yield pluralize(len(links.partitions), "partition")
     if links.service_s:
         yield f"{links.service_s * 1000:g} ms to process a copy"
     if links.buffer is not None and links.service_s:
@@ -165,13 +165,15 @@ def title(scenario: Scenario) -> str:
 
 def _describe_topology(topology: Topology) -> str:
     if isinstance(topology, Mesh):
-        return f"{counted(topology.peers, 'peer')} in a mesh"
+        return f"{pluralize(topology.peers, 'peer')} in a mesh"
     if isinstance(topology, Hierarchy):
-        inside = counted(sum(topology.groups), "internal peer")
-        groups = counted(len(topology.groups), "group")
+        inside = pluralize(sum(topology.groups), "internal peer")
+        groups = pluralize(len(topology.groups), "group")
         return f"{inside} in {groups}, {topology.external:,} external"
-    subgroups = counted(len(topology.subgroups), "subgroup")
-    return f"{counted(topology.size, 'peer')} in {subgroups}, {counted(topology.topics, 'topic')}"
+    subgroups = pluralize(len(topology.subgroups), "subgroup")
+    return (
+        f"{pluralize(topology.size, 'peer')} in {subgroups}, {pluralize(topology.topics, 'topic')}"
+    )
 
 
 _COUNTS = {

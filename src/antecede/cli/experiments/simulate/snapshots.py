@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from antecede.core.oracle import Witness
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.simulate.outputs import RecordedState, Result
 
 MOST: Final = 3
@@ -21,11 +21,11 @@ def snapshot_lines(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     whole = [one for one in states if one.is_complete]
     checked = [one for one in states if one.contradictions is not None]
     wrong = sum(bool(one.contradictions) for one in checked)
-    words = f"{plan.algorithm}: {len(whole):,} of {counted(len(states), 'snapshot')} complete"
+    words = f"{plan.algorithm}: {len(whole):,} of {pluralize(len(states), 'snapshot')} complete"
     if checked:
         words += f", {wrong:,} of {len(checked):,} checked inconsistent"
     markers, size = sum(one.markers for one in states), sum(one.marker_bytes for one in states)
-    words += f"; {counted(markers, 'copy', 'copies')} of markers, {size:,} B"
+    words += f"; {pluralize(markers, 'copy', 'copies')} of markers, {size:,} B"
     stamps = sum(int(result.figures.get("snapshots.stamp_bytes", 0)) for result in results)
     yield "snapshots", words + (f", and {stamps:,} B on copies of messages" if stamps else "")
     if len(results) == 1:
@@ -37,7 +37,7 @@ def _describe_snapshot(one: RecordedState) -> str:
     head = f"{one.number}: {by}at {one.started_s:g} s, "
     if one.completed_s is not None:
         kept = sum(map(len, one.channels.values()))
-        content = counted(kept, "message") if kept else "nothing"
+        content = pluralize(kept, "message") if kept else "nothing"
         span_ms = (one.completed_s - one.started_s) * 1000
         head += f"complete after {span_ms:,.1f} ms, {content} in channels"
     else:
@@ -51,7 +51,7 @@ def _describe_reasons(one: RecordedState) -> str:
         reasons.append(f"no state of {_some(one.unrecorded)}")
     if one.rejected_markers:
         reasons.append(
-            f"{counted(one.rejected_markers, 'marker')} out of order, or after a lost one"
+            f"{pluralize(one.rejected_markers, 'marker')} out of order, or after a lost one"
         )
     if one.waiting:
         pairs = [f"{at} for {_some(others)}" for at, others in one.waiting.items()]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from antecede.cli.engines import A_ROW, SHARE, Engine, free_bytes
 from antecede.cli.spark_session import events_on_spark
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.progress import Progress
 from antecede.spark import describe_none, source_in, supports_way
 from antecede.spark.relations import Part, part, way_of
@@ -53,5 +53,5 @@ def find_on_spark(
                 most=None if free is None else int(SHARE * free / A_ROW),
             )
     if survey.bad:
-        found.asked.notes.append(f"{counted(survey.bad, 'row')} {NO_EVENTS}")
+        found.asked.notes.append(f"{pluralize(survey.bad, 'row')} {NO_EVENTS}")
     return found

@@ -9,7 +9,7 @@ from antecede.cli.engines import Engine, estimate_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
 from antecede.cli.spark_session import session
 from antecede.cli.traces import order_text
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.progress import Progress
 from antecede.spark.sources import order_files, survey, tables_of, work_of
 from antecede.tables.kernels import measure_compile_time
@@ -41,7 +41,7 @@ def run_on_spark(
             done = order_files(spark, works, options, found, parts, bad, format, **how)
     refuse_empty(done.rows, dict(done.reasons.most_common()), aside)
     took = f"{spent.working_s:.2f} s{spent.words()}"
-    print(f"ordered     {counted(done.rows, 'event')} in {took} -> {out} (a folder)")
+    print(f"ordered     {pluralize(done.rows, 'event')} in {took} -> {out} (a folder)")
     lacking = done.statuses[str(Status.MISSING_CAUSE)]
     order_text.print_ordered(done.spec, done.late, done.source, lacking, done.missing)
     if done.cells is not None:
