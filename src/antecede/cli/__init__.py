@@ -1,4 +1,4 @@
-"""CommandEntry line: a table of commands, whose modules are imported when they run.
+"""Command line: a table of commands, whose modules are imported when they run.
 
 A module has `add_arguments(parser)` and `run(args) -> int`. It may have `OPTION_RULES`
 (`antecede.cli.option_rules`), and `EPILOG`, the text below its help. Exit codes: 0 done, 1 the

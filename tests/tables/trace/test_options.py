@@ -46,6 +46,39 @@ def test_the_command_line_tells_it_in_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--after", "no"), "t.csv: --after: no column 'no'; columns are"),
+        (("--time", "no"), "t.csv: --time: no column 'no'; columns are"),
+        (("--group", "no"), "t.csv: --group: no column 'no'; columns are"),
+        (("--format", "shiviz", "--regex", "("), "t.csv: --regex: invalid regular expression"),
+        (("--format", "shiviz", "--regex", "x"), "t.csv: --regex: the expression 'x' lacks"),
+        (
+            ("--regex", "(?<host>a)(?<clock>b)(?<event>c)", "--run-delimiter", "("),
+            "t.csv: --run-delimiter: invalid regular expression",
+        ),
+    ],
+)
+def test_errors_name_the_file_and_the_option(
+    words: tuple[str, ...], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_file(tmp_path, TABLE, "t.csv")
+    assert main(["audit", str(path), *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_bad_records_have_the_line_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = write_file(tmp_path, '{"id": "a"}\n{"id": b}\n', "t.jsonl"), tmp_path / "q.csv"
+    assert main(["audit", str(path), "--quarantine", str(out)]) == 0
+    assert f'"{path}",2,,"invalid JSON: Expecting value at column 8"' in out.read_text()
+    path, out = write_file(tmp_path, "id,after\na,\nb\n", "u.csv"), tmp_path / "r.csv"
+    assert main(["audit", str(path), "--quarantine", str(out)]) == 0
+    assert '"1 cell, but the first line has 2 columns"' in out.read_text()
+
+
 def test_a_file_name_that_is_not_unicode_costs_no_row(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/t\xff.csv"))
     path.write_text(TABLE)

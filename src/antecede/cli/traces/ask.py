@@ -98,7 +98,7 @@ _ARGUMENTS: Final = {"concurrent": 1, "between": 2, "before": 2}
 
 
 class QueryAnswer(NamedTuple):
-    """QueryAnswer as a sentence, its rows and path."""
+    """Answer as a sentence, its rows and path."""
 
     says: str
     rows: pa.Table
@@ -219,7 +219,7 @@ def _events(
 def answer_question(
     asked: Causality, question: str, events: Sequence[EventRef], *, whole: bool = True
 ) -> QueryAnswer:
-    """QueryAnswer a question of `QUESTIONS`; not `whole`: `asked` has only the needed events."""
+    """Answer a question of `QUESTIONS`; not `whole`: `asked` has only the needed events."""
     if question == "before":
         return _before(asked, *events)
     rows = getattr(asked, question)(*events)

@@ -14,8 +14,8 @@ from antecede.cli.experiments.compare.measures import (
     MEANING,
     MEASURES,
     REST,
-    ProtocolRuns,
     Measure,
+    ProtocolRuns,
     Value,
 )
 from antecede.cli.text_table import Column, columns, explain_terms, short
