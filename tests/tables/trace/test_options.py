@@ -19,7 +19,7 @@ TABLE = "id,parents,time\na,,1\nb,a,2\n"
 @pytest.mark.parametrize(
     ("name", "text", "options", "says"),
     [
-        ("t.csv", TABLE, ReadOptions(regex="("), "format table does not use regex"),
+        ("t.csv", TABLE, ReadOptions(regex="("), "format table does not use --regex"),
         ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "does not use columns"),
         ("s.jsonl", '{"id": "1", "seq": 0, "date": 1}\n', ReadOptions(separator=","), "separator"),
     ],
@@ -42,7 +42,7 @@ def test_the_command_line_tells_it_in_one_line(
     path = write_file(tmp_path, TABLE, "t.csv")
     assert main(["audit", str(path), "--run-delimiter", "x"]) == 2
     err = capsys.readouterr().err
-    assert "does not use delimiter" in err
+    assert "does not use --run-delimiter" in err
     assert err.count("\n") == 1
 
 

@@ -267,21 +267,21 @@ class ChosenColumns:
         if self.list_separator is not None:
             if not (self.chosen["parents"] or self.chosen["topics"]):
                 raise InputError(
-                    "--list-separator has no effect: no column of causes or topics; leave it out",
+                    "--list-separator has no effect: no column of causes or topics; omit it",
                     path=self.source,
                 )
             cells = collect_cells(("parents", "topics"))
             if cells and all(isinstance(cell, list) for cell in cells):
                 message = "--list-separator has no effect: the causes are lists"
-                raise InputError(f"{message}; leave it out", path=self.source)
+                raise InputError(f"{message}; omit it", path=self.source)
         if self.options.time_unit is not None:
             if not any(self.chosen[name] for name in TIMES):
-                message = "--time-unit has no effect: no column of times; leave it out"
+                message = "--time-unit has no effect: no column of times; omit it"
                 raise InputError(message, path=self.source)
             times = collect_cells(TIMES)
             if times and not any(map(is_number, times)):
                 message = "--time-unit has no effect: the times are dates"
-                raise InputError(f"{message}; leave it out", path=self.source)
+                raise InputError(f"{message}; omit it", path=self.source)
 
     def _guess_unit(self, sample: Iterable[Mapping[str, object]]) -> str:
         columns = [column for name in TIMES for column in self.chosen[name]]
