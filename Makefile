@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo pipeline study study-quick test static check nightly soak mutants bench bench-scale docs notebooks package goldens clean
+.PHONY: help demo pipeline study study-quick test static check nightly soak mutants bench bench-scale docs pages notebooks package goldens clean
 .DEFAULT_GOAL := help
 
 # Bytecode is kept, outside of the tree: workers and processes of tests compile nothing again.
@@ -77,6 +77,9 @@ bench-scale: .venv/.dev ## Spark batches of up to 100 million rows (SCALE=0.01: 
 docs: .venv-tools/.tools ## the site, in out/site; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 .venv-tools/bin/mkdocs build --quiet
 	@echo "  the site is in out/site"
+
+pages: .venv/.dev ## rewrite the generated reference pages: command line, event schema, status keys, performance
+	@$(BIN)/python -m scripts.pages
 
 notebooks: .venv/.dev ## execute the notebooks of the site anew
 	@$(BIN)/python -m scripts.notebooks

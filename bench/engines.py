@@ -28,7 +28,7 @@ ROWS = 300_000
 GROUPS = 1_000
 LATE = 0.1
 REPEATS = 3
-SPEC = OrderSpec(id="id", after=("parents",), group="run", time="arrival", time_unit="ns")
+SPEC = OrderSpec(id="id", after=("causes",), group="run", time="arrival", time_unit="ns")
 
 
 def make_log(rows: int, groups: int, seed: int = 1) -> pa.Table:
@@ -38,7 +38,7 @@ def make_log(rows: int, groups: int, seed: int = 1) -> pa.Table:
     for k in range(rows):
         group = rng.randrange(groups)
         recent = last.setdefault(group, [])
-        parents = tuple(rng.sample(recent, min(len(recent), rng.randrange(3))))
+        causes = tuple(rng.sample(recent, min(len(recent), rng.randrange(3))))
         late = rng.randrange(2_000) if rng.random() < LATE else 0
         name = f"{group}-{k}"
         when = (k + late) * 1_000_000
@@ -48,7 +48,7 @@ def make_log(rows: int, groups: int, seed: int = 1) -> pa.Table:
                 run=str(group),
                 id=name,
                 member=member,
-                parents=parents,
+                causes=causes,
                 arrival=when,
                 send_time=k * 1_000_000,
             )

@@ -133,7 +133,7 @@ def make_threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
     "merges": a chain in which one in ten has a second cause. "graph": one to three of the last 50.
     """
     rng = np.random.default_rng(seed)
-    parents: list[list[str]] = [[]]
+    causes: list[list[str]] = [[]]
     for k in range(1, messages):
         recent = [k - 1]
         if kind == "replies":
@@ -142,11 +142,11 @@ def make_threads(kind: str, messages: int, seed: int = 1) -> pa.Table:
             recent = [k - 1, k - 7]
         elif kind == "graph":
             recent = rng.integers(max(0, k - 50), k, rng.integers(1, 4)).tolist()
-        parents.append([f"m{one}" for one in sorted(set(recent))])
+        causes.append([f"m{one}" for one in sorted(set(recent))])
     return pa.table(
         {
             "id": [f"m{k}" for k in range(messages)],
-            "parents": pa.array(parents, pa.list_(pa.string())),
+            "causes": pa.array(causes, pa.list_(pa.string())),
             "send_time": pa.array(np.arange(messages) * 1_000_000_000),
         }
     )

@@ -75,7 +75,7 @@ def compare_tables() -> Iterator[Comparison]:
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "log.jsonl")
-        some = events.slice(0, ROWS // 3).select(["run", "id", "member", "parents", "send_time"])
+        some = events.slice(0, ROWS // 3).select(["run", "id", "member", "causes", "send_time"])
         path.write_text("".join(f"{_to_json(row)}\n" for row in some.to_pylist()))
         yield Comparison(
             "read JSON lines / pyarrow.json",

@@ -15,13 +15,13 @@ from antecede.tables.order import order_trace, prepare
 from antecede.tables.trace import QUARANTINE_SCHEMA, Event, Trace, to_batch
 
 CHAIN = 250_000
-PARENTS = 25_000
+CAUSES = 25_000
 
 
 def main() -> None:
     for name, make, work, size in (
         ("order of a chain", _make_chain, _order_table, CHAIN),
-        ("audit of a message with many parents", _make_star, audit_events, PARENTS),
+        ("audit of a message with many causes", _make_star, audit_events, CAUSES),
     ):
         work(make(1000))  # compile
         seconds = [_measure_s(work, make(n)) for n in (size, 4 * size)]
@@ -29,13 +29,13 @@ def main() -> None:
 
 
 def _make_chain(size: int) -> pa.Table:
-    parents = ((f"m{k - 1}",) if k else () for k in range(size))
-    return _make_table([Event(id=f"m{k}", parents=p, send_time=k) for k, p in enumerate(parents)])
+    causes = ((f"m{k - 1}",) if k else () for k in range(size))
+    return _make_table([Event(id=f"m{k}", causes=p, send_time=k) for k, p in enumerate(causes)])
 
 
 def _make_star(size: int) -> pa.Table:
     roots = [Event(id=f"m{k}") for k in range(size)]
-    return _make_table([*roots, Event(id="last", parents=tuple(event.id for event in roots))])
+    return _make_table([*roots, Event(id="last", causes=tuple(event.id for event in roots))])
 
 
 def _make_table(events: list[Event]) -> pa.Table:

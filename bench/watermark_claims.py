@@ -77,7 +77,7 @@ def describe_worse(points: Sequence[Point]) -> list[str]:
         "Where causal release is worse:",
         check_claim(
             all(p.figures.remembered == 0 for p in points if p.scheme in (RAW, CAPPED)),
-            f"everywhere: it remembers every id ({known}) where state_ttl= does not bound that, "
+            f"everywhere: it remembers every id ({known}) unless state_ttl= bounds that, "
             "a watermark none",
         ),
     ]
@@ -93,26 +93,25 @@ def _describe_worse_feed(curves: Curves, feed: str) -> list[str]:
         found.append(
             check_claim(
                 all(of.stuck == 0 for of in curves.list_scheme(feed, CAPPED)),
-                f'"hold" never lets {format_percent(hold.stuck / hold.settled)} of the rows go '
-                f"({hold.absent:,} causes never come), "
-                "the capped watermark lets all go that it does not drop",
+                f'"hold" never releases {format_percent(hold.stuck / hold.settled)} of the rows '
+                f"({hold.absent:,} causes never come). "
+                "The capped watermark releases all rows that it does not drop",
             )
         )
     if hold.buffered_most > widest.buffered_most:
         found.append(
-            f'"hold" keeps up to {hold.buffered_most:,} rows, '
+            f'"hold" holds up to {hold.buffered_most:,} rows, '
             f"the widest watermark {widest.buffered_most:,}"
         )
     if not hold.stuck and (hold.wait_p99 or 0) > (widest.wait_p99 or 0):
         found.append(
-            f'"hold" has a wait of 99 % of {format_span(hold.wait_p99)}, '
+            f'"hold" has a wait p99 of {format_span(hold.wait_p99)}, '
             f"the widest watermark {format_span(widest.wait_p99)}"
         )
     longer = curves.find_worse_widths(feed, lambda a, b: (a.wait_p99 or 0) > (b.wait_p99 or 0))
     if longer:
         found.append(
-            '"release" has a longer wait of 99 % than the capped watermark at '
-            f"{format_widths(longer)}"
+            f'"release" has a larger wait p99 than the capped watermark at {format_widths(longer)}'
         )
     fuller = curves.find_worse_widths(feed, lambda a, b: a.buffered_most > b.buffered_most)
     if fuller:
@@ -125,8 +124,8 @@ def _describe_worse_feed(curves: Curves, feed: str) -> list[str]:
         most = max(curves.at[feed, RELEASE, width].inverted for width in late)
         gone = max(curves.at[feed, CAPPED, width].broken for width in late)
         found.append(
-            f'"release" puts more effects before causes (up to {most:,}) at {format_widths(late)}; '
-            f"the capped watermark drops the causes of up to {gone:,} there"
+            f'"release" inverts more pairs (up to {most:,}) at {format_widths(late)}. '
+            f"The capped watermark drops the causes of up to {gone:,} effects there"
         )
     return found
 

@@ -119,7 +119,7 @@ def simulate_feed(links: Links, sending_s: float) -> list[FeedRow]:
     return number_rows(
         NamedRow(
             event.id,
-            sent[event.id].parents,
+            sent[event.id].causes,
             START_MS + _to_ms(event.arrival),
             START_MS + _to_ms(sent[event.id].send_time),
         )

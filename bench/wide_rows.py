@@ -33,7 +33,7 @@ from antecede.tables.trace import SCHEMA
 
 pa: Any = pyarrow
 GROUPS = 1_000
-COLUMNS = ("id", "parents", "run", "send_time")
+COLUMNS = ("id", "causes", "run", "send_time")
 
 
 def write_rows(path: str, count: int) -> None:
@@ -51,7 +51,7 @@ def write_rows(path: str, count: int) -> None:
         else:
             columns[field.name] = pa.array([f"v{k % 99}" for k in number])
     columns["id"] = pa.array(ids)
-    columns["parents"] = pa.array([[ids[k - GROUPS]] if k >= GROUPS else [] for k in number])
+    columns["causes"] = pa.array([[ids[k - GROUPS]] if k >= GROUPS else [] for k in number])
     columns["run"] = pa.array([f"g{k % GROUPS}" for k in number])
     columns["payload"] = pa.array([os.urandom(200).hex() for _ in number])
     rows = pa.table(columns).take(pa.array(rng.permutation(count)))
@@ -70,7 +70,7 @@ def make_counting_function() -> Any:
 
 def order_rows(df: DataFrame) -> DataFrame:
     made: DataFrame = order(
-        df, id="id", after="parents", group="run", time="send_time", time_unit="ns"
+        df, id="id", after="causes", group="run", time="send_time", time_unit="ns"
     )
     return made
 
@@ -83,7 +83,7 @@ def make_plans() -> dict[str, Callable[[DataFrame], DataFrame]]:
             "x", hash_columns(df, df.columns)
         ),
         "a function that counts": lambda df: df.repartition("run").withColumn(
-            "x", count("id", "parents")
+            "x", count("id", "causes")
         ),
         "order": order_rows,
         "order of four columns alone": lambda df: order_rows(df.select(*COLUMNS)),

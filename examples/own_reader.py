@@ -49,7 +49,7 @@ class NotesReader:
                         kind="send",
                         id=note["id"],
                         member=note["author"],
-                        parents=() if note["answers"] == "-" else tuple(note["answers"].split(",")),
+                        causes=() if note["answers"] == "-" else tuple(note["answers"].split(",")),
                         send_time=nanoseconds(note["time"]),
                         text=note["text"],
                         source=str(path),

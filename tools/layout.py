@@ -2,7 +2,7 @@
 
     python -m tools.layout
 
-Imports under TYPE_CHECKING and inside functions count (`docs/design/house.md`).
+Imports under TYPE_CHECKING and inside functions count (`docs/design/architecture.md`).
 """
 
 from __future__ import annotations

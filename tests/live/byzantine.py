@@ -392,7 +392,7 @@ class ByzantineRun(Run):
 
     def _events(self) -> list[Event]:
         return [
-            Event(kind=kind, id=str(one), member=lane, parents=tuple(map(str, answers)))
+            Event(kind=kind, id=str(one), member=lane, causes=tuple(map(str, answers)))
             for lane, rows in self.rows.items()
             for kind, one, answers, _ in rows
             if kind in (SEND, DELIVER)

@@ -333,7 +333,7 @@ class Run:
 
     def _events(self) -> list[Event]:
         return [
-            Event(kind=kind, id=str(one), member=lane, parents=tuple(map(str, answers)))
+            Event(kind=kind, id=str(one), member=lane, causes=tuple(map(str, answers)))
             for lane, rows in self.rows.items()
             for kind, one, answers, _ in rows
         ]

@@ -97,11 +97,11 @@ def end(running: list[subprocess.Popen[str]]) -> None:
 def test_the_pages_agree_with_the_code() -> None:
     settings = Settings()
     assert f"`heartbeat_s`, {settings.heartbeat_ns / 1e9:g} s" in PAGE
-    assert f"`silence_s` ({settings.silence_ns / 1e9:g} s" in PAGE
-    assert f"`relay_s`, {settings.relay_ns / 1e9:g} s" in PAGE
-    assert f"`memory` ({settings.memory >> 20} MiB)" in PAGE
-    assert f"`disk` ({settings.disk >> 30} GiB)" in PAGE
-    assert f"up to {settings.largest >> 20} MiB (`largest=`)" in FIRST
+    assert f"`failure_timeout_s` ({settings.silence_ns / 1e9:g} s" in PAGE
+    assert f"`repair_delay_s`, {settings.relay_ns / 1e9:g} s" in PAGE
+    assert f"`max_memory_bytes` ({settings.memory >> 20} MiB)" in PAGE
+    assert f"`max_disk_bytes` ({settings.disk >> 30} GiB)" in PAGE
+    assert f"up to {settings.largest >> 20} MiB (`max_message_bytes=`)" in FIRST
     assert settings.put_out_ns is None
     said = re.search(r"^Events: (.*)\.$", PAGE, re.MULTILINE)
     assert said is not None
@@ -111,7 +111,7 @@ def test_the_pages_agree_with_the_code() -> None:
 
 
 async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: Path) -> None:
-    assert "newcomers do not hear its owner" in PAGE
+    assert "joining members reject the batches of its owner" in PAGE
     keys.make_member(folder / "keys", "alice", days=1, force=True)
 
     def member(name: str) -> Peer:

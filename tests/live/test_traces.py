@@ -44,7 +44,7 @@ def read_rows(*paths: Path) -> list[Event]:
     table = read(paths).events
     columns = [table.column(name).to_pylist() for name in NAMES]
     rows = (Event(*row) for row in zip(*columns, strict=True))
-    return [row._replace(parents=tuple(row.parents), topics=tuple(row.topics)) for row in rows]
+    return [row._replace(causes=tuple(row.causes), topics=tuple(row.topics)) for row in rows]
 
 
 async def talk(folder: Path, order: str) -> int:
@@ -98,7 +98,7 @@ def test_a_run_is_whole_and_the_audit_finds_it_causal(
     assert sum(row.kind == SEND for row in rows) == 3 * TALK
     assert sum(row.kind == DELIVER for row in rows) == 6 * TALK
     assert len({row.run for row in rows}) == 1
-    assert any(len(row.parents) > 1 for row in rows)
+    assert any(len(row.causes) > 1 for row in rows)
     history = History(rows)
     assert history.early("delivery") == []
     assert main(["audit", *map(str, sorted(run.glob("*.parquet")))]) == 0
@@ -111,8 +111,8 @@ def test_a_wrong_order_is_found_by_both(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = events(run)
-    answer = next(r for r in rows if r.kind == SEND and any("~" in p for p in r.parents[:1]))
-    cause = answer.parents[0]
+    answer = next(r for r in rows if r.kind == SEND and any("~" in p for p in r.causes[:1]))
+    cause = answer.causes[0]
     at = {
         (row.member, row.id): k
         for k, row in enumerate(rows)
@@ -132,9 +132,9 @@ def test_a_wrong_order_is_found_by_both(
 def test_answers_name_what_they_answer(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(talk(tmp_path, "reply"), 30))
     rows = events(tmp_path)
-    parents = {row.id: row.parents for row in rows if row.kind == SEND}
-    assert sorted(map(len, parents.values())) == [0] * TALK + [1] * 2 * TALK
-    assert all(parents[p] == () for ps in parents.values() for p in ps)
+    causes = {row.id: row.causes for row in rows if row.kind == SEND}
+    assert sorted(map(len, causes.values())) == [0] * TALK + [1] * 2 * TALK
+    assert all(causes[p] == () for ps in causes.values() for p in ps)
     assert History(rows).early("reply") == []
 
 

@@ -113,8 +113,8 @@ def test_patterns_of_csv_with_clocks(
 def test_the_text_is_the_local_one_where_nothing_is_left_out(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parents = [["a"], [], ["c"], [], ["a", "b", "b"], []]  # two are equally far back
-    columns = {"id": ["b", "a", "d", "c", "e", ""], "parents": parents}
+    causes = [["a"], [], ["c"], [], ["a", "b", "b"], []]  # two are equally far back
+    columns = {"id": ["b", "a", "d", "c", "e", ""], "causes": causes}
     path = str(write_table(tmp_path, columns))
     local = run_call(capsys, ["audit", path, "--engine", "local"])
     assert run_call(capsys, ["audit", path, "--engine", "spark"]) == local
@@ -123,7 +123,7 @@ def test_the_text_is_the_local_one_where_nothing_is_left_out(
 
 
 def test_refusals(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(write_table(tmp_path, {"id": ["a", "b", "c"], "parents": [[], ["a"], ["b"]]}))
+    path = str(write_table(tmp_path, {"id": ["a", "b", "c"], "causes": [[], ["a"], ["b"]]}))
     calls = {
         "omit --list-missing": ["audit", path, "--engine", "spark", "--list-missing"],
         "--engine local runs in this process": ["audit", path, "--engine", "local", "--master=l"],

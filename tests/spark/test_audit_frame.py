@@ -44,7 +44,7 @@ def make_odd_rows(seed: int) -> pa.Table:
             kind=rng.choice(kinds),
             id=rng.choice(ids),
             member=rng.choice((None, "P", "Q", "")) if seed % 3 else None,
-            parents=tuple(rng.choice(ids) for _ in range(rng.choice((0, 0, 1, 1, 3)))),
+            causes=tuple(rng.choice(ids) for _ in range(rng.choice((0, 0, 1, 1, 3)))),
             file_order=k,
             arrival=rng.choice(times),
             send_time=rng.choice(times) if seed % 2 else None,
@@ -129,7 +129,7 @@ def test_a_log_of_clocks_a_run_at_a_time(spark: SparkSession, shared_data: Any) 
 
 @pytest.mark.slow
 def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
-    rows = [Event(run="big", id=str(k), parents=(str(k - 1), str(k - 2))) for k in range(20)]
+    rows = [Event(run="big", id=str(k), causes=(str(k - 1), str(k - 2))) for k in range(20)]
     df = spark.createDataFrame(pa.Table.from_batches([to_batch(rows)]))
     refused: dict[str, dict[str, Any]] = {
         "limited to 5 edges": {"by": "causes", "max_graph_edges": 5},
@@ -147,7 +147,7 @@ def test_too_large_is_refused_by_name(spark: SparkSession) -> None:
 
 
 def test_wrong_arguments(spark: SparkSession) -> None:
-    declared = spark.createDataFrame([("a", ["b"])], "id string, parents array<string>")
+    declared = spark.createDataFrame([("a", ["b"])], "id string, causes array<string>")
     wrong: dict[str, dict[str, Any]] = {
         "choose from auto, causes, clocks": {"by": "guess"},
         "choose from auto, always, never": {"large_groups": "big"},
@@ -173,16 +173,14 @@ def test_pairs_beyond_the_steps_are_estimated_as_locally(spark: SparkSession) ->
         Event(
             run=f"run {k % 3}",
             id=f"é{k}",
-            parents=tuple(f"é{rng.randrange(k)}" for _ in range(rng.choice((1, 2, 3))))
-            if k
-            else (),
+            causes=tuple(f"é{rng.randrange(k)}" for _ in range(rng.choice((1, 2, 3)))) if k else (),
             file_order=k,
         )
         for k in range(600)
     ]
-    rows += [Event(run="chain", id=str(k), parents=(str(k - 1),), file_order=k) for k in range(9)]
+    rows += [Event(run="chain", id=str(k), causes=(str(k - 1),), file_order=k) for k in range(9)]
     rows += [Event(run="none", id="alone", file_order=700)]
-    rows += [Event(run="run 0", id=i, parents=(j,), file_order=701) for i, j in ("xy", "yx")]
+    rows += [Event(run="run 0", id=i, causes=(j,), file_order=701) for i, j in ("xy", "yx")]
     table = pa.Table.from_batches([to_batch(rows)])
     options: dict[str, Any] = {"pairs": "estimate", "pair_steps": 9, "pair_ranks": 64}
     found = rows_to_reports(audit(write_spread(spark, table), by="causes", **options))

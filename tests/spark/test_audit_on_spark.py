@@ -19,14 +19,14 @@ from tests.tables.order.reference import random_rows
 
 
 def sample(runs: int) -> pa.Table:
-    """Return runs with cycles, self-parents, repeated rows, conflicts and receipts."""
+    """Return runs with cycles, self-causes, repeated rows, conflicts and receipts."""
     rng = random.Random(runs)
     events = [
         Event(
             run=f"run {k}" if runs > 1 else None,
             id=row.id,
             member=rng.choice(("a", "b", "c", None)),
-            parents=tuple(p for p in row.after if p is not None),
+            causes=tuple(p for p in row.after if p is not None),
             arrival=row.time,
             send_time=rng.randrange(100) if k else None,
         )
@@ -38,7 +38,7 @@ def sample(runs: int) -> pa.Table:
     events += [e._replace(member="twice") for e in events[:3]]
     events += [events[5], events[6]._replace(kind=RECEIVE, member="receiver")]
     circle = [("x", "y"), ("y", "x")]
-    events += [events[0]._replace(id=i, parents=(p,), member="circle") for i, p in circle]
+    events += [events[0]._replace(id=i, causes=(p,), member="circle") for i, p in circle]
     return pa.Table.from_batches([to_batch(events)])
 
 
@@ -89,7 +89,7 @@ def test_timestamps_serve_as_times_and_without_file_order_none_is_made_up(
     early, late = (dt.datetime(2026, 1, d, tzinfo=dt.UTC) for d in (1, 2))
     df = spark.createDataFrame(
         [("a", [], late, 1.5), ("b", ["a"], early, 2.5)],
-        "id string, parents array<string>, send_time timestamp, price double",
+        "id string, causes array<string>, send_time timestamp, price double",
     )
     report = antecede.spark.audit_report(df)
     assert report["inversions"] == {"send_time": 1}
@@ -98,13 +98,16 @@ def test_timestamps_serve_as_times_and_without_file_order_none_is_made_up(
 
 
 def test_nothing_and_unusable_columns(spark: SparkSession) -> None:
-    empty = spark.createDataFrame([], "id string, parents array<string>, file_order long")
+    empty = spark.createDataFrame([], "id string, causes array<string>, file_order long")
     assert antecede.spark.audit_report(empty) == audit_events(SCHEMA.empty_table()).to_dict()
     with pytest.raises(InputError, match="no column id"):
         antecede.spark.audit_report(spark.range(1).toDF("n"))
-    wrong = spark.createDataFrame([], "id string, parents string")
-    with pytest.raises(InputError, match="column parents must be list<item: string>; it is string"):
+    wrong = spark.createDataFrame([], "id string, causes string")
+    with pytest.raises(InputError, match="column causes must be list<item: string>; it is string"):
         antecede.spark.audit_report(wrong)
+    old = spark.createDataFrame([], "id string, parents array<string>")
+    with pytest.raises(InputError, match="rename it to causes"):
+        antecede.spark.audit_report(old)
 
 
 @pytest.mark.slow

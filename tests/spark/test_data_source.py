@@ -99,8 +99,8 @@ def test_mailboxes_read_together_are_one_archive(source: SparkSession, tmp_path:
     (tmp_path / "b.mbox").write_text(MAIL.replace("<1@x>", f"<2@x>\n{reply}"))
     here = read([tmp_path]).events
     found = by_order(rows(source.read.format("antecede").load(str(tmp_path))))
-    assert [row["parents"] for row in found] == here["parents"].to_pylist()
-    assert found[1]["parents"] == ["gone@x", "1@x"]
+    assert [row["causes"] for row in found] == here["causes"].to_pylist()
+    assert found[1]["causes"] == ["gone@x", "1@x"]
 
 
 def test_bad_records_end_the_query_unless_told(source: SparkSession, tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_options_and_details(source: SparkSession, tmp_path: Path) -> None:
     given = {"id": "key", "after": "why", "time": "when", "separator": ";"}
     frame = source.read.format("antecede").options(**given)
     found = by_order(rows(frame.load(str(tmp_path))))
-    assert [row["parents"] for row in found] == [[], ["a", "c"]]
+    assert [row["causes"] for row in found] == [[], ["a", "c"]]
     assert found[0]["send_time"] == 1_700_000_000 * 10**9
     told = rows(frame.option("rows", "details").load(str(tmp_path)))
     assert {(row["name"], row["value"]) for row in told} == {
         ("unreadable_times", "1"),
         ("guessed_time_unit", "s"),
         ("columns", "key, why, when"),
-        ("candidate_columns", "parents in why"),
+        ("candidate_columns", "causes in why"),
     }
     for name, value, said in (
         ("sperator", ";", "unknown option 'sperator'"),

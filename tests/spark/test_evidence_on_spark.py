@@ -94,7 +94,7 @@ def test_functions_refuse_and_warn(spark: SparkSession) -> None:
     df = frame(spark, None, "a", None)
     assert on_spark.order(df, id="id", after="after").count() == 3  # warnings are errors
     bare = spark.createDataFrame(
-        [("a", [], 0), ("b", [], 1)], "id string, parents array<string>, file_order long"
+        [("a", [], 0), ("b", [], 1)], "id string, causes array<string>, file_order long"
     )
     with pytest.raises(InputError, match="causality_source: none"):
         on_spark.measure_false_causality(bare)

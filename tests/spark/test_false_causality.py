@@ -87,7 +87,7 @@ def test_early_deliveries_are_those_of_the_local_engine(
 
 
 def test_declared_causes_need_no_run(spark: SparkSession, tmp_path: Path) -> None:
-    thread = [Event(id=f"m{k}", parents=(f"m{k // 2}",) if k else ()) for k in range(20)]
+    thread = [Event(id=f"m{k}", causes=(f"m{k // 2}",) if k else ()) for k in range(20)]
     table = pa.Table.from_batches([to_batch(thread)]).drop_columns(["run", "member"])
     found = rows(measure_false_causality(frame(spark, table, tmp_path)))
     assert [row["rule"] for row in found] == ["arrival", "linear"]

@@ -36,7 +36,7 @@ def both(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> dict[st
 def odd(seed: int) -> dict[str, Any]:
     """Receipts and deliveries of several runs, rows mixed, some lost, some without their names."""
     rows = events(3, deliver=True).select(
-        ["run", "kind", "id", "member", "parents", "topics", "send_time", "arrival"]
+        ["run", "kind", "id", "member", "causes", "topics", "send_time", "arrival"]
     )
     draw = random.Random(seed)
     chosen = [row for row in rows.to_pylist() if draw.random() > 0.05]
@@ -44,7 +44,7 @@ def odd(seed: int) -> dict[str, Any]:
         if draw.random() < 0.1:
             row[draw.choice(["id", "member", "send_time"])] = None
         if draw.random() < 0.1:
-            row["parents"] = [draw.choice(chosen)["id"]]
+            row["causes"] = [draw.choice(chosen)["id"]]
         if seed % 2 and row["run"] == "run 1":
             row["run"] = ""
     return pa.Table.from_pylist(chosen, rows.schema).to_pydict()

@@ -31,7 +31,7 @@ from antecede.tables.trace import identities
 from tests.spark.test_stream import finish, source
 from tests.tables.trace.test_identities import FLOATS, ODD, WHITE
 
-TEXT = "id string, parents array<string>"
+TEXT = "id string, causes array<string>"
 LOG: list[tuple[str | None, list[str | None] | None]] = [
     ("a", []),
     ("b", ["a", "", "\xa0"]),
@@ -71,9 +71,9 @@ def test_expressions_are_the_definition(spark: SparkSession) -> None:
 
 
 def table() -> pa.Table:
-    kinds: Any = {"id": pa.string(), "parents": pa.list_(pa.string())}
+    kinds: Any = {"id": pa.string(), "causes": pa.list_(pa.string())}
     return pa.Table.from_pylist(
-        [{"id": one, "parents": parents} for one, parents in LOG], pa.schema(kinds)
+        [{"id": one, "causes": causes} for one, causes in LOG], pa.schema(kinds)
     )
 
 
@@ -92,9 +92,9 @@ def test_audits_count_alike(spark: SparkSession) -> None:
 @pytest.mark.parametrize("giant", ["never", "always"])
 def test_orders_are_alike(spark: SparkSession, giant: Any) -> None:
     log = spark.createDataFrame(LOG, TEXT)
-    made = order(log, id="id", after="parents", large_groups=giant)
+    made = order(log, id="id", after="causes", large_groups=giant)
     names = ["id", "position", "missing_causes", "antecede_status"]
-    local = order_table(table(), OrderSpec(id="id", after=("parents",)))
+    local = order_table(table(), OrderSpec(id="id", after=("causes",)))
     found = {tuple(map(repr, row)) for row in made.select(names).collect()}
     assert found == {tuple(map(repr, row.values())) for row in local.select(names).to_pylist()}
     statuses = local["antecede_status"].to_pylist()
@@ -119,7 +119,7 @@ def test_a_stream_holds_no_row_for_a_blank(rocks: SparkSession, tmp_path: Path) 
 @pytest.mark.slow
 def test_the_past_along_blanks_and_floats(spark: SparkSession) -> None:
     log = spark.createDataFrame(LOG, TEXT)
-    found = past(log, ["c"], id="id", after="parents").select("id").collect()
+    found = past(log, ["c"], id="id", after="causes").select("id").collect()
     assert sorted(row.id for row in found) == ["a", "b"]
     ways: Any = {"id": "id", "after": "after"}
     columns = {"id": pa.array([1, 2, 3]), "after": pa.array([None, 1.0, math.nan])}
@@ -147,7 +147,7 @@ def test_cuts_know_no_blank_process(spark: SparkSession) -> None:
 @pytest.mark.slow
 def test_floats_in_the_schema(spark: SparkSession) -> None:
     rows = [(1.0, [], 0), (2.0, [1.0, math.nan], 1), (2.5, [], 2), (3.0, [0.5, 2.0], 3)]
-    log = spark.createDataFrame(rows, "id double, parents array<double>, file_order long")
+    log = spark.createDataFrame(rows, "id double, causes array<double>, file_order long")
     (row,) = audit(log).collect()
     assert (row.messages, row.missing_causes, row.blank_causes) == (3, 1, 1)
     assert row.quarantine == {"no id": 1}

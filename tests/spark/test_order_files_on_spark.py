@@ -81,7 +81,7 @@ def events(draw: random.Random, n: int, names: str) -> dict[str, list[Any]]:
     causes = [[draw.choice(some) for _ in range(draw.choice([0, 0, 1, 1, 2, 3]))] for _ in ids]
     return {
         "id": ids,
-        "parents": causes,
+        "causes": causes,
         "member": [draw.choice(["x", "y", None]) for _ in ids],
         "time": [draw.choice([None, draw.randrange(10**9, 2 * 10**9)]) for _ in ids],
     }
@@ -129,7 +129,7 @@ def test_many_batches_and_pieces(
     ids = [f"e{draw.randrange(n)}" for _ in range(n)]
     columns = {
         "id": ids,
-        "parents": [[draw.choice(ids)] if draw.random() < 0.3 else [] for _ in range(n)],
+        "causes": [[draw.choice(ids)] if draw.random() < 0.3 else [] for _ in range(n)],
         "place": range(n),
     }
     path = tmp_path / "in.parquet"
@@ -156,7 +156,7 @@ def test_patterns_of_csv(
         ]
         lines.insert(5, "one,two")
         path = tmp_path / f"in-{k}.csv"
-        path.write_text("id,parents,member,time,topic\n" + "\n".join(lines))
+        path.write_text("id,causes,member,time,topic\n" + "\n".join(lines))
         paths.append(path)
     words = ("--list-separator", ";", "--topic", "topic")
     local, bad = both(tmp_path, paths, capsys, *words, ending="csv")

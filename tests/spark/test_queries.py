@@ -51,7 +51,7 @@ def make_cause_rows(rng: random.Random, size: int) -> list[dict[str, Any]]:
     return [
         {
             "id": rng.choice((*IDS, *map(str, range(20)))),
-            "parents": rng.choices((*IDS, *map(str, range(20)), ""), k=rng.choice((0, 1, 1, 2))),
+            "causes": rng.choices((*IDS, *map(str, range(20)), ""), k=rng.choice((0, 1, 1, 2))),
             "member": rng.choice(MEMBERS),
             "run": rng.choice((None, "", "r")),
             "arrival": rng.choice((None, k)),
@@ -145,7 +145,7 @@ def test_chains_and_what_lies_between(spark: SparkSession, tmp_path: Path) -> No
         rows = [{**row, "run": None} for row in MAKE[way](rng, 60)]
         if way == CAUSES:  # few cycles, or there is no chain
             for k, row in enumerate(rows):
-                row |= {"id": str(k), "parents": [str(rng.randrange(-1, k + 1)) for _ in range(2)]}
+                row |= {"id": str(k), "causes": [str(rng.randrange(-1, k + 1)) for _ in range(2)]}
         table = conform(pa.Table.from_pylist(rows))
         local, whole = Causality(table, by=way), describe_whole(table, way)
         ids: Any = local.events["id"].to_pylist()
@@ -180,10 +180,10 @@ def test_the_command(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
-        {"id": "a", "parents": [], "text": "first"},
-        {"id": "b", "parents": ["a"], "text": "second"},
-        {"id": "c", "parents": ["a", "nowhere"], "text": "third"},
-        {"id": "d", "parents": ["b"], "text": "last"},
+        {"id": "a", "causes": [], "text": "first"},
+        {"id": "b", "causes": ["a"], "text": "second"},
+        {"id": "c", "causes": ["a", "nowhere"], "text": "third"},
+        {"id": "d", "causes": ["b"], "text": "last"},
     ]
     path = str(tmp_path / "log.parquet")
     table: Any = pa.Table.from_pylist(rows)
@@ -213,7 +213,7 @@ def test_the_command(
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [{"id": str(k), "parents": [str(k - 1)] if k else []} for k in range(12)]
+    rows = [{"id": str(k), "causes": [str(k - 1)] if k else []} for k in range(12)]
     table = conform(pa.Table.from_pylist(rows))
     frame, whole = frame_of(spark, table, tmp_path), describe_whole(table, CAUSES)
     with pytest.raises(InputError, match="may have 12 rows; the memory limit is 5"):

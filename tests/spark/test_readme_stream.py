@@ -29,7 +29,7 @@ def test_the_lines_for_a_stream_run_and_go_on(
     rocks: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (ROOT / "docs" / "guide.md").read_text()
-    (lines,) = re.findall(r"## A stream.*?```python\n(.*?)```", text, re.DOTALL)
+    (lines,) = re.findall(r"## Order a stream.*?```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     for name in ("in", "out", "checkpoint"):
@@ -59,3 +59,14 @@ def test_the_table_of_the_readme_is_ordered(
     capsys.readouterr()
     exec(program, {})
     assert capsys.readouterr().out.strip() == expected.strip()
+
+
+def test_the_tutorial_prints_what_it_shows(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "tutorials" / "spark.md").read_text()
+    blocks = re.findall(r"```(python|text)\n(.*?)```", text, re.DOTALL)
+    capsys.readouterr()
+    exec("".join(block for kind, block in blocks if kind == "python"), {})
+    expected = [block.strip() for kind, block in blocks if kind == "text"]
+    assert capsys.readouterr().out.strip().split("\n\n") == expected

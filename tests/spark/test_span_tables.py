@@ -191,7 +191,7 @@ def test_a_table_of_clickhouse(spark: SparkSession, in_bytes: bool) -> None:
     table = clickhouse(spans(9), in_bytes)
     here = both(spark, table)
     assert sum(row["end_time"] is not None for row in here) > 5
-    assert sum(len(row["parents"]) > 1 for row in here) > 5
+    assert sum(len(row["causes"]) > 1 for row in here) > 5
 
 
 def both_refuse(spark: SparkSession, columns: dict[str, Any], said: str) -> None:
@@ -258,7 +258,7 @@ def jaeger(start: int = AT) -> list[dict[str, Any]]:
 
 def test_jaegers_rows(spark: SparkSession) -> None:
     found = both(spark, pa.Table.from_pylist(jaeger()))
-    assert [(row["id"], row["parents"]) for row in found] == LINKED
+    assert [(row["id"], row["causes"]) for row in found] == LINKED
     assert [row["member"] for row in found] == ["shop@h1", "pay"]
     assert {(row["start_time"], row["end_time"], row["role"]) for row in found} == {
         (AT * 1000, AT * 1000 + 5000, "client")
@@ -301,7 +301,7 @@ def test_datadogs_integers(spark: SparkSession) -> None:
     )
     found = both(spark, table)
     trace = f"{1234567890123456789:016x}"
-    assert [(row["id"], row["parents"], row["member"], row["end_time"]) for row in found] == [
+    assert [(row["id"], row["causes"], row["member"], row["end_time"]) for row in found] == [
         (f"{trace}/{'f' * 16}", [], "a", AT * 1000 + 100),
         (f"{trace}/{17:016x}", [f"{trace}/{'f' * 16}"], "b", AT * 1000 + 10),
     ]
@@ -322,7 +322,7 @@ def test_ids_in_floating_point_columns(spark: SparkSession) -> None:
     )
     first, third = (f"{7:016x}/{n:016x}" for n in (1, 3))
     found = both(spark, table)
-    assert [row["parents"] for row in found] == [[], [first], [], [third], [], []]
+    assert [row["causes"] for row in found] == [[], [first], [], [third], [], []]
     assert [row["unreadable_causes"] for row in found] == [0, 1, 0, 2, 0, 0]
     assert [row["reason"] for row in found] == [None] * 4 + ["no id"] * 2
 
@@ -357,7 +357,7 @@ def test_elastics_microseconds(spark: SparkSession) -> None:
         }
     )
     found = both(spark, table)
-    assert [(row["id"], row["parents"]) for row in found] == LINKED
+    assert [(row["id"], row["causes"]) for row in found] == LINKED
     assert [(row["start_time"], row["end_time"], row["member"]) for row in found] == [
         (AT * 1000, AT * 1000 + 7000, "a"),
         (AT * 1000 + 1000, None, "b"),
@@ -382,7 +382,7 @@ def test_elastics_transactions_have_no_id_of_a_span(spark: SparkSession, blank: 
     )
     found = both(spark, table)
     root, child, other = (f"{TRACE}/{one}" for one in (ROOT, CHILD, OTHER))
-    assert [(row["id"], row["parents"], row["text"]) for row in found] == [
+    assert [(row["id"], row["causes"], row["text"]) for row in found] == [
         (root, [], "GET /"),
         (child, [root], "SELECT"),
         (other, [child], "POST /"),

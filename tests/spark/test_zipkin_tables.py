@@ -138,7 +138,7 @@ def test_columns_under_other_names_and_types(spark: SparkSession) -> None:
     )
     here = by_arrow(table).to_pylist()
     name = "0000000000000001/000000000000000a"
-    assert [(row["id"], row["parents"], row["start_time"], row["end_time"]) for row in here] == [
+    assert [(row["id"], row["causes"], row["start_time"], row["end_time"]) for row in here] == [
         (name, [], 1000, 10_000),
         (f"{name}/back", [name], 2000, 5000),
     ]
@@ -155,7 +155,7 @@ def test_version_1_tells_both_sides_in_one_row(spark: SparkSession) -> None:
     table = pa.Table.from_pylist([{**row, "annotations": notes}], schema=SCHEMA)
     here = by_arrow(table).to_pylist()
     two = f"t/{2:016}"
-    assert [(one["id"], one["member"], one["parents"]) for one in here] == [
+    assert [(one["id"], one["member"], one["causes"]) for one in here] == [
         (two, "front", [f"t/{1:016}"]),
         (f"{two}/back", "back", [two]),
     ]
@@ -173,7 +173,7 @@ def test_real_spans(spark: SparkSession, shared_data: Path, name: str) -> None:
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     made = spark.createDataFrame(table).transform(by_spark).toArrow()
     assert sort_rows(made.to_pylist()) == sort_rows(by_arrow(table).to_pylist())
-    wanted = ["id", "parents", "start_time", "role"]
+    wanted = ["id", "causes", "start_time", "role"]
     assert sort_rows(made.select(wanted).to_pylist()) == sort_rows(
         trace.events.select(wanted).to_pylist()
     )

@@ -28,7 +28,7 @@ def moves(text: str, **more: Any) -> list[Event]:
     for word in text.split():
         id, _, parents = word[2:].partition("<")
         causes = tuple(parents.split(",")) if parents else ()
-        found.append(Event(kind=KINDS[word[1]], id=id, member=word[0], parents=causes, **more))
+        found.append(Event(kind=KINDS[word[1]], id=id, member=word[0], causes=causes, **more))
     return found
 
 

@@ -29,12 +29,12 @@ from antecede.tables.trace import Event, to_batch
 
 _DECLARED = (
     Event(id="a", member="x"),
-    Event(id="b", member="y", parents=("a",)),
-    Event(id="c", member="y", parents=("a", "b")),
-    Event(id="d", member="x", parents=("a",)),
-    Event(id="e", member="x", parents=("b", "d")),  # a past that only a sketch or a count tells
+    Event(id="b", member="y", causes=("a",)),
+    Event(id="c", member="y", causes=("a", "b")),
+    Event(id="d", member="x", causes=("a",)),
+    Event(id="e", member="x", causes=("b", "d")),  # a past that only a sketch or a count tells
 )
-_REPLIES = (Event(id="a", member="x"), Event(id="b", member="y", parents=("a",)))
+_REPLIES = (Event(id="a", member="x"), Event(id="b", member="y", causes=("a",)))
 _CLOCKS = (
     Event(id="a", member="x", seq=1, clock_members=("x",), clock_counts=(1,)),
     Event(id="b", member="y", seq=1, clock_members=("x", "y"), clock_counts=(1, 1)),

@@ -9,7 +9,7 @@ from antecede.tables.trace import SEQ, ReadOptions, names
 
 _COLUMNS = {
     "id": ("id", "id of the event; repeat for the parts of an id"),
-    "after": ("parents", "causes of the event; repeat for further columns, or parts as with --id"),
+    "after": ("causes", "causes of the event; repeat for further columns, or parts as with --id"),
     "member": ("member", "member of the event (its sender)"),
     "seq": ("seq", "sequence number of the event at its member"),
     "time": ("send_time", "send time"),
@@ -90,7 +90,7 @@ def column_words(args: argparse.Namespace) -> list[str]:
 
 def check_one_source(options: ReadOptions) -> ReadOptions:
     """Return the options. Raise InputError if they name both causes and clocks."""
-    if {"clock", "parents"} <= options.columns.keys():
+    if {"clock", "causes"} <= options.columns.keys():
         raise InputError("--after and --clock exclude each other: omit one of them")
     return options
 

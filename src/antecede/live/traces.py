@@ -11,7 +11,7 @@ file is then written anew with all its rows, and replaced at once.
     id           of the message: "LANE:NUMBER"
     seq          of a send its number in the lane; of a delivery its number in this trace, from 1
     member       the lane: one life of a member
-    parents      of a send: what the order promises to deliver before it, as far as not implied by
+    causes       of a send: what the order promises to deliver before it, as far as not implied by
                  others of them: with order "reply" what it answers; with causal orders what was
                  handed to the application since its last send, the newest of each lane, and
                  that last send; with "fifo" that last send
@@ -71,7 +71,7 @@ class _Rows(NamedTuple):
     size: int
     seq: int
     """Of the first: number in the lane, or among the deliveries of the trace."""
-    parents: tuple[str, ...]
+    causes: tuple[str, ...]
     time_ns: int
 
 
@@ -117,13 +117,13 @@ class Trace:
     def sent(self, message: Id, reply_to: Iterable[Id] = ()) -> None:
         """Note that the application sent something."""
         number = message.number
-        parents = [str(one) for one in reply_to]
-        parents += [f"{lane}:{newest}" for lane, newest in self._since.items()]
+        causes = [str(one) for one in reply_to]
+        causes += [f"{lane}:{newest}" for lane, newest in self._since.items()]
         if self._last and self._relation in (Relation.FIFO, Relation.BY_DELIVERY):
-            parents.append(f"{self._me}:{self._last}")
+            causes.append(f"{self._me}:{self._last}")
         self._since.clear()
         self._last = number
-        self._put(_Rows(SEND, self._me, number, 1, number, tuple(parents), time.time_ns()))
+        self._put(_Rows(SEND, self._me, number, 1, number, tuple(causes), time.time_ns()))
 
     def delivered(self, said: Said) -> None:
         """Note that something is handed to the application; not what was said before it joined."""
@@ -340,7 +340,7 @@ def _number(path: Path) -> int:
 
 def _table(rows: Sequence[_Rows], me: str, run: str, first: int) -> pa.RecordBatch:
     """Return rows in the event schema."""
-    columns: dict[str, list[Any]] = {name: [] for name in ("kind", "id", "seq", "parents")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("kind", "id", "seq", "causes")}
     send_time: list[int | None] = []
     arrival: list[int | None] = []
     for one in rows:
@@ -348,7 +348,7 @@ def _table(rows: Sequence[_Rows], me: str, run: str, first: int) -> pa.RecordBat
         columns["kind"] += [one.kind] * one.size
         columns["id"] += [f"{one.lane}:{number}" for number in numbers]
         columns["seq"] += range(one.seq, one.seq + one.size)
-        columns["parents"] += [one.parents] * one.size
+        columns["causes"] += [one.causes] * one.size
         sent = one.kind == SEND
         send_time += [one.time_ns if sent else None] * one.size
         arrival += [None if sent else one.time_ns] * one.size

@@ -176,8 +176,8 @@ def supports_way(events: DataFrame, source: str) -> bool:
         clocks = events.select("member", clock.alias("c"))
         return has_evidence(clocks, order_spec(clock="c", member="member"))
     if source == CAUSES:
-        spec = order_spec(id="id", after="parents", group=_RUN)
-        return "parents" in there and has_evidence(events.withColumn(_RUN, _get_run(events)), spec)
+        spec = order_spec(id="id", after="causes", group=_RUN)
+        return "causes" in there and has_evidence(events.withColumn(_RUN, _get_run(events)), spec)
     return has_receipts(events)
 
 
@@ -208,8 +208,8 @@ def read_cells(events: DataFrame) -> Cells:
     names = [name for name in NAMES if name in events.columns]
     rows = events.select(*names)
     parts = [rows.limit(1)]
-    if "parents" in names:
-        parts.append(rows.where(F.size("parents") > 0).limit(FIRST_CAUSES))
+    if "causes" in names:
+        parts.append(rows.where(F.size("causes") > 0).limit(FIRST_CAUSES))
     if "clock_members" in names:
         parts.append(rows.where(F.col("clock_members").isNotNull()).limit(1))
     tables: list[Any] = [part.toArrow() for part in parts]

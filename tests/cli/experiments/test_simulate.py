@@ -206,7 +206,7 @@ def test_a_trace_is_of_the_format_that_its_name_says(
     out, whole = tmp_path / f"run.{ending}", tmp_path / "run.parquet"
     for path in (out, whole):
         said("simulate", small, "--trace", path)
-    columns = ["kind", "id", "member", "parents", "arrival"]
+    columns = ["kind", "id", "member", "causes", "arrival"]
     found, expected = (read([path]).events.select(columns) for path in (out, whole))
     assert found.to_pylist() == expected.to_pylist()
     kinds, figures = found["kind"].to_pylist(), run_readable(read_scenario(small), 0).figures

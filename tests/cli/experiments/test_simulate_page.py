@@ -1,4 +1,4 @@
-"""docs/simulate.md: every key is there, the commands print what it shows, but for the numbers."""
+"""Pages of the simulator: all keys of a config, and commands with the output that is shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from antecede.lab.simulate.config.model import Links, Workload
 from antecede.lab.simulate.topology import TOPOLOGIES
 from tests.helpers.fixtures import Capture, Patch
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "simulate.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = (DOCS / "simulate.md").read_text(encoding="utf-8")
+CONFIG = (DOCS / "reference" / "simulation.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```\n\$ antecede (compare .*?)\n(.*?)\n```", PAGE, re.DOTALL)
 
 
@@ -26,7 +28,7 @@ def skeleton(text: str) -> str:
 
 def table(name: str) -> set[str]:
     """Return the keys that the page's table of one TOML table explains."""
-    found = re.search(rf"\| `\[{name}\]` \| \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE)
+    found = re.search(rf"\| `\[{name}\]` \| \|\n\|---\|---\|\n((?:\|.*\n)+)", CONFIG)
     assert found is not None
     firsts = [row.split("|")[1] for row in found[1].splitlines()]
     return {key for first in firsts for key in re.findall(r"`(\w+)`", first)}
@@ -70,8 +72,10 @@ def test_simulate_prints_what_the_page_shows(
     Path("hierarchy.toml").write_text(capsys.readouterr().out, encoding="utf-8")
     assert main(["simulate", "hierarchy.toml"]) == 0
     assert skeleton(capsys.readouterr().out) == skeleton(found[1])
-    scenario = read_scenario("hierarchy.toml")
-    assert scenario_from(scenario_mapping(scenario)) == scenario
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    space: dict[str, object] = {}
+    exec(program, space)
+    assert scenario_from(scenario_mapping(read_scenario("hierarchy.toml"))) == space["scenario"]
 
 
 def test_the_snapshots_of_the_page(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:

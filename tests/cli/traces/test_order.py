@@ -27,16 +27,16 @@ def run(*words: str | Path) -> int:
 def trace(tmp_path: Path) -> Path:
     """Events with every defect, as JSON lines."""
     rows = [
-        {"id": "c", "parents": ["b"], "send_time": 1, "member": "x"},
-        {"id": "b", "parents": ["a"], "send_time": 2, "member": "y"},
-        {"id": "a", "parents": [], "send_time": 3, "member": "x"},
-        {"id": "a", "parents": [], "send_time": 9, "member": "x"},
-        {"id": "a", "parents": ["b"], "send_time": 9, "member": "x"},
-        {"id": "orphan", "parents": ["gone"], "send_time": 4, "member": "x"},
-        {"id": "self", "parents": ["self"], "send_time": 5, "member": "x"},
-        {"id": "p", "parents": ["q"], "send_time": 6, "member": "x"},
-        {"id": "q", "parents": ["p"], "send_time": 7, "member": "x"},
-        {"id": None, "parents": [], "send_time": 8, "member": "x"},
+        {"id": "c", "causes": ["b"], "send_time": 1, "member": "x"},
+        {"id": "b", "causes": ["a"], "send_time": 2, "member": "y"},
+        {"id": "a", "causes": [], "send_time": 3, "member": "x"},
+        {"id": "a", "causes": [], "send_time": 9, "member": "x"},
+        {"id": "a", "causes": ["b"], "send_time": 9, "member": "x"},
+        {"id": "orphan", "causes": ["gone"], "send_time": 4, "member": "x"},
+        {"id": "self", "causes": ["self"], "send_time": 5, "member": "x"},
+        {"id": "p", "causes": ["q"], "send_time": 6, "member": "x"},
+        {"id": "q", "causes": ["p"], "send_time": 7, "member": "x"},
+        {"id": None, "causes": [], "send_time": 8, "member": "x"},
     ]
     path = tmp_path / "trace.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -94,15 +94,15 @@ def test_real_mail_comes_out_with_every_parent_first(
 ) -> None:
     out = tmp_path / "out.parquet"
     run(shared_data / "lore" / f"{name}.jsonl.gz", "-o", out)
-    table = pq.read_table(str(out), columns=["id", "parents", "arrival", "waited_for"])
+    table = pq.read_table(str(out), columns=["id", "causes", "arrival", "waited_for"])
     rows: list[dict[str, Any]] = table.to_pylist()
     place = {row["id"]: k for k, row in enumerate(rows)}
     before = 0
     for k, row in enumerate(rows):
-        for parent in row["parents"]:
-            if parent in place:
-                assert place[parent] < k
-                before += row["arrival"] < rows[place[parent]]["arrival"]
+        for cause in row["causes"]:
+            if cause in place:
+                assert place[cause] < k
+                before += row["arrival"] < rows[place[cause]]["arrival"]
     assert before == late  # the truth file's count: what sorting by arrival gets wrong
 
 
@@ -182,7 +182,7 @@ def test_a_file_is_written_as_its_name_says(trace: Path, tmp_path: Path, ending:
     assert [int(row["position"]) for row in rows] == [0, 1, 2, 3, 4]
     assert len(bad) == 4
     again: Any = read([out])
-    assert again.events["parents"].to_pylist() == [[], ["a"], ["b"], ["gone"], ["self"]]
+    assert again.events["causes"].to_pylist() == [[], ["a"], ["b"], ["gone"], ["self"]]
 
 
 def test_positions_are_within_the_topic_that_was_asked_for(
@@ -245,7 +245,7 @@ def test_a_row_in_conflict_is_counted_once(tmp_path: Path, capsys: Capture) -> N
     assert "excluded    1 repeated row: the first row of an id counts" in said
     assert "member, causes and clock agree; other columns were not compared" in said
     assert "quarantined 1 row, with reasons" in said
-    assert "1 an earlier row of this id differs in parents" in said
+    assert "1 an earlier row of this id differs in causes" in said
     assert main(["audit", str(path)]) == 0
     said = capsys.readouterr().out
     assert "2 later rows of an id already seen" in said

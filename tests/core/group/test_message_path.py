@@ -1,4 +1,4 @@
-"""Path of one message through the package, as in docs/design/house.md."""
+"""Path of one message through the package, as in docs/design/architecture.md."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.errors import CycleError
-from tests.reference.parent_graph import Graph
+from tests.reference.cause_graph import Graph
 
 
 def expand(spans: list[dict[str, Any]]) -> Graph[int]:
-    """A run of [start, end) is a chain; its first node has the declared parents."""
+    """A run of [start, end) is a chain; its first node has the declared causes."""
     parents: dict[int, list[int]] = {}
     for run in spans:
         start, end = run["span"]
@@ -96,7 +96,7 @@ def walked(graph: Graph[int], node: int) -> set[int]:
     found: set[int] = set()
     todo = [node]
     while todo:
-        for parent in graph.parents[todo.pop()] - found:
+        for parent in graph.causes[todo.pop()] - found:
             found.add(parent)
             todo.append(parent)
     return found
@@ -117,10 +117,10 @@ def test_immediate_edges_are_the_least_graph_with_the_same_ancestors(
     kept = graph.immediate_edges()
 
     def rebuilt(edges: set[tuple[int, int]]) -> list[set[int]]:
-        smaller = Graph({n: [p for p, child in edges if child == n] for n in graph.parents})
-        return [walked(smaller, node) for node in graph.parents]
+        smaller = Graph({n: [p for p, child in edges if child == n] for n in graph.causes})
+        return [walked(smaller, node) for node in graph.causes]
 
-    whole = [walked(graph, node) for node in graph.parents]
+    whole = [walked(graph, node) for node in graph.causes]
     assert rebuilt(kept) == whole
     assert all(rebuilt(kept - {edge}) != whole for edge in kept)
 

@@ -18,12 +18,12 @@ from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 
 def log(text: str) -> list[Event]:
-    """Read lines like `B deliver a` or `B send b < a` (the parents after <)."""
+    """Read lines like `B deliver a` or `B send b < a` (the causes after <)."""
     rows = []
     for line in text.strip().splitlines():
-        head, _, parents = line.partition("<")
+        head, _, causes = line.partition("<")
         member, kind, message = head.split()
-        rows.append(Event(kind=kind, id=message, member=member, parents=tuple(parents.split())))
+        rows.append(Event(kind=kind, id=message, member=member, causes=tuple(causes.split())))
     return rows
 
 

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "errata.md").read_text(encoding="utf-8")
 FIELDS = ("Where", "Printed", "Meant", "Wrong", "Shown by")
-JUDGING = (DOCS / "design" / "judging.md").read_text(encoding="utf-8")
+JUDGING = (DOCS / "design" / "checking.md").read_text(encoding="utf-8")
 NUMBERED = re.compile(r"(?<!,)\b00[0-4]\b(?!%)")  # thousands are none
 
 
@@ -71,7 +71,7 @@ def test_every_file_that_is_named_exists() -> None:
 
 def table() -> dict[tuple[str, str], list[str]]:
     """Return (protocol, variant) -> erratum, what breaks, members, actions, file."""
-    text = JUDGING.partition("## Misprints that can be chosen")[2].partition("\n\nScenarios")[0]
+    text = JUDGING.partition("## Published defects")[2].partition("\n\nScenarios")[0]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert rows[0][:2] == ["protocol", "variant"]
     found = {(name, variant): rest for name, variant, *rest in rows[1:]}

@@ -52,7 +52,7 @@ def test_the_example_in_the_docs_is_what_is_printed(capsys: pytest.CaptureFixtur
 
 
 def test_the_example_of_judging_is_answered_as_the_page_says(tmp_path: Path) -> None:
-    text = (DESIGN / "judging.md").read_text(encoding="utf-8")
+    text = (DESIGN / "checking.md").read_text(encoding="utf-8")
     start = text.index("    from typing import NamedTuple")
     end = text.index("`antecede check hopeful.py:Hopeful`")
     path = tmp_path / "hopeful.py"

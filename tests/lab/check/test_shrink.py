@@ -24,7 +24,7 @@ from tests.lab.check import require_failure, toys
 from tests.lab.check import toys_timed as timed
 
 ROW = re.compile(r"^\| (\w[\w-]*) \| ([\w-]+) \| E\d+ .*? \| ([\w ]+) \| (\d+) \| (\d+) \|", re.M)
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "design" / "judging.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "design" / "checking.md"
 MEMBERS = {(row[0], row[1]): int(row[3]) for row in ROW.findall(PAGE.read_text("utf-8"))}
 SLOW = {
     *(("linear", variant) for variant in ("exclusive-end", "dropped", "dseq", "no-null-messages")),

@@ -54,13 +54,13 @@ def story() -> list[Event]:
             id=name,
             member=member,
             seq=1,
-            parents=parents,
+            causes=causes,
             file_order=k,
             arrival=at * MS,
             send_time=None if sent is None else sent * MS,
             text=text,
         )
-        for k, (kind, name, member, parents, at, sent, text) in enumerate(rows)
+        for k, (kind, name, member, causes, at, sent, text) in enumerate(rows)
     ]
 
 
@@ -133,8 +133,8 @@ def test_a_message_is_told_only_with_the_cause_that_released_it() -> None:
         (DELIVER, "bob-2", "carol", ()),
     ]
     events = [
-        Event(kind=kind, id=name, member=member, parents=parents, file_order=k, arrival=k * MS)
-        for k, (kind, name, member, parents) in enumerate(rows)
+        Event(kind=kind, id=name, member=member, causes=causes, file_order=k, arrival=k * MS)
+        for k, (kind, name, member, causes) in enumerate(rows)
     ]
     assert find_held(events) is None, "released by a message of its own sender"
     swapped = [*events[:4], *events[6:8], *events[4:6], events[8]]
@@ -232,10 +232,10 @@ def test_a_vector_clock_log_gets_its_causes_from_the_clocks() -> None:
         for k, (name, member, clock) in enumerate(clocks)
     ]
     filled = with_declared_causes(table_of(events))
-    assert dict(zip(*(filled.column(c).to_pylist() for c in ("id", "parents")), strict=True)) == {
+    assert dict(zip(*(filled.column(c).to_pylist() for c in ("id", "causes")), strict=True)) == {
         "a1": [],
         "a2": ["a1"],
         "b1": ["a1"],
     }
-    told = table_of([event._replace(parents=("x",)) for event in events])
+    told = table_of([event._replace(causes=("x",)) for event in events])
     assert with_declared_causes(told) is told, "declared causes are left alone"

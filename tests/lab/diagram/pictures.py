@@ -29,8 +29,8 @@ def diagram(text: str) -> Diagram:
     return from_run(run_script(parse_script(text)))
 
 
-def row(kind: str, name: str, member: str, at_ms: float, *parents: str) -> Event:
-    return Event(kind=kind, id=name, member=member, parents=parents, arrival=T0 + int(at_ms * MS))
+def row(kind: str, name: str, member: str, at_ms: float, *causes: str) -> Event:
+    return Event(kind=kind, id=name, member=member, causes=causes, arrival=T0 + int(at_ms * MS))
 
 
 def trace() -> list[Event]:

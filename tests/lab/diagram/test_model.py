@@ -92,7 +92,7 @@ def test_a_trace_is_drawn_with_its_times() -> None:
 def test_a_hold_names_only_the_parents_that_were_still_missing() -> None:
     rows = [row("send", "w", "A", -20.0), row("receive", "w", "C", -10.0)]
     rows += [row("deliver", "w", "C", -10.0), *trace()]
-    rows = [event._replace(parents=("w", "x")) if event.id == "y" else event for event in rows]
+    rows = [event._replace(causes=("w", "x")) if event.id == "y" else event for event in rows]
     (held,) = from_events(rows).holds
     assert held.waits_for == ("x",)
 

@@ -50,16 +50,16 @@ def test_receipts_name_the_causes_that_the_sender_had_delivered(recording: Recor
     for event in recording.events:
         at = known.setdefault(event.member or "", set())
         if event.kind == SEND:
-            assert set(event.parents) <= at
+            assert set(event.causes) <= at
         if event.kind in (SEND, DELIVER):
             at.add(event.id)
 
 
 def test_causes_of_a_receipt_are_those_of_the_sending(recording: RecordedTrace) -> None:
-    sent = {e.id: e.parents for e in recording.events if e.kind == SEND}
+    sent = {e.id: e.causes for e in recording.events if e.kind == SEND}
     receipts = [e for e in recording.events if e.kind == RECEIVE]
     assert receipts
-    assert all(sorted(e.parents) == sorted(sent[e.id]) for e in receipts)
+    assert all(sorted(e.causes) == sorted(sent[e.id]) for e in receipts)
 
 
 @pytest.mark.slow
@@ -76,11 +76,11 @@ def test_every_order_is_driven_so_that_all_is_delivered(order: str) -> None:
 def test_an_answer_names_what_it_answers() -> None:
     of = record(8, 2.5, order="reply", seed=3)
     words = {e.id: e.text for e in of.events if e.kind == SEND}
-    parents = {e.id: e.parents for e in of.events if e.kind == SEND}
+    causes = {e.id: e.causes for e in of.events if e.kind == SEND}
     answers = [name for name, text in words.items() if text in workload._REPLIES]
     assert answers
-    assert all(len(parents[name]) == 1 for name in answers)
-    assert not any(parents[name] for name in words if name not in answers)
+    assert all(len(causes[name]) == 1 for name in answers)
+    assert not any(causes[name] for name in words if name not in answers)
 
 
 def test_what_arrived_and_was_not_delivered_is_told(tmp_path: Path, monkeypatch: Any) -> None:

@@ -83,7 +83,7 @@ def test_immediate_dependencies_by_masks_and_by_clocks(name: str) -> None:
     relation = Relation.BY_DELIVERY if run.relation is Relation.NONE else run.relation
     found = compute_pasts(run, relation)
     rows = [row for row in events(run) if row.kind == "send"]
-    by_name = {row.id: row.parents for row in rows}
+    by_name = {row.id: row.causes for row in rows}
     for message, immediate in enumerate(found.immediate):
         named = sum(1 << int(parent[1:]) for parent in by_name[f"m{message}"])
         assert named == immediate

@@ -40,8 +40,8 @@ def scenario(path: Path, peers: int = 3, protocol: str = "sb", **workload: int) 
 
 def written(path: Path, rows: Sequence[tuple[str, str | None, tuple[str, ...], int]]) -> Path:
     made = [
-        Event(kind=SEND, id=name, member=member, parents=parents, arrival=time)
-        for name, member, parents, time in rows
+        Event(kind=SEND, id=name, member=member, causes=causes, arrival=time)
+        for name, member, causes, time in rows
     ]
     write_events([*made, Event(kind=DELIVER, id="a", member="bob", arrival=150)], path)
     return path

@@ -18,7 +18,7 @@ from antecede.tables.audit.add_vector_clocks import with_clocks
 from antecede.tables.trace.arrow import read, write_events
 from antecede.tables.trace.formats.shiviz_writer import ShivizEvent, write_log_file
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
-from tests.reference.parent_graph import Graph
+from tests.reference.cause_graph import Graph
 from tests.tables.events import moves, table_of
 
 
@@ -50,16 +50,16 @@ def test_clocks_say_the_causes_and_the_members_orders(
     events = [
         Event(
             id=str(k), member=member, text=str(k), start_time=time if timed else None,
-            parents=tuple(str(p) for p in parents if p < k),
+            causes=tuple(str(p) for p in causes if p < k),
         )
-        for k, (member, parents, time) in enumerate(rows)
+        for k, (member, causes, time) in enumerate(rows)
     ]  # fmt: skip
     listed = list(events)
     shuffler.shuffle(listed)
     entries = entries_of(listed)
     assert sorted(int(entry.text) for entry in entries) == list(range(len(events)))
     number = {entry.text: k for k, entry in enumerate(entries)}
-    edges = {(number[p], number[e.id]) for e in events for p in e.parents}
+    edges = {(number[p], number[e.id]) for e in events for p in e.causes}
     for host in {entry.host for entry in entries}:
         own = [k for k, entry in enumerate(entries) if entry.host == host]
         assert [entries[k].clock[host] for k in own] == list(range(1, len(own) + 1))
@@ -75,7 +75,7 @@ def test_members_keep_their_own_clock_where_causes_let_them(
 ) -> None:
     """Start times grow from cause to effect, so they order each member's events."""
     events = [
-        Event(id=str(k), member=m, text=str(k), start_time=k, parents=tuple(map(str, ps)))
+        Event(id=str(k), member=m, text=str(k), start_time=k, causes=tuple(map(str, ps)))
         for k, (m, ps, _) in enumerate(
             (m, {p for p in ps if p < k}, t) for k, (m, ps, t) in enumerate(rows)
         )
@@ -89,9 +89,9 @@ def test_members_keep_their_own_clock_where_causes_let_them(
 def test_a_members_clock_that_contradicts_causes_gives_way() -> None:
     """b's clock puts 3 before 2, but 2 is a cause of 3 through a."""
     events = [
-        Event(id="3", member="b", start_time=1, parents=("x",), text="3"),
+        Event(id="3", member="b", start_time=1, causes=("x",), text="3"),
         Event(id="2", member="b", start_time=2, text="2"),
-        Event(id="x", member="a", start_time=9, parents=("2",), text="x"),
+        Event(id="x", member="a", start_time=9, causes=("2",), text="x"),
         Event(id="4", member="b", start_time=3, text="4"),
     ]
     order = [entry.text for entry in entries_of(events)]
@@ -102,7 +102,7 @@ def test_a_members_clock_that_contradicts_causes_gives_way() -> None:
     others = [
         Event(id="c5", member="c", start_time=5, text="c5"),
         Event(id="c8", member="c", start_time=8, text="c8"),
-        Event(id="d", member="d", start_time=0, parents=("c8",), text="d"),
+        Event(id="d", member="d", start_time=0, causes=("c8",), text="d"),
     ]
     order = [entry.text for entry in entries_of([*events, *others])]
     assert order.index("c5") < order.index("c8") < order.index("d")
@@ -110,8 +110,8 @@ def test_a_members_clock_that_contradicts_causes_gives_way() -> None:
 
 def test_a_cycle_of_causes_is_left_out_and_told() -> None:
     events = [
-        Event(id="1", member="a", parents=("2",)), Event(id="2", member="b", parents=("1",)),
-        Event(id="3", member="a", parents=("2",)), Event(id="3", member="a"),
+        Event(id="1", member="a", causes=("2",)), Event(id="2", member="b", causes=("1",)),
+        Event(id="3", member="a", causes=("2",)), Event(id="3", member="a"),
     ]  # fmt: skip
     log = with_clocks(table_of(events))
     assert [(entry.text, entry.clock) for entry in log.entries] == [("3", {"a": 1})]
@@ -154,7 +154,7 @@ def test_a_recorded_run(tmp_path: Path) -> None:
     )
     for k, event in enumerate(in_order):
         causes = [last[event.member]] if event.member in last else []
-        causes += [sent[event.id]] if event.kind != SEND else [sent[p] for p in event.parents]
+        causes += [sent[event.id]] if event.kind != SEND else [sent[p] for p in event.causes]
         past[k] = set().union(*(past[c] | {c} for c in causes))
         last[event.member] = k
         if event.kind == SEND:
@@ -168,7 +168,7 @@ def test_a_run_is_an_execution_of_its_own() -> None:
     events = [
         Event(run="x", id="1", member="a", text="x1"),
         Event(run="y", id="1", member="a", text="y1"),
-        Event(run="x", id="2", member="b", parents=("1",), text="x2"),
+        Event(run="x", id="2", member="b", causes=("1",), text="x2"),
         Event(run="y", id="3", member="b", text="y3"),
     ]  # fmt: skip
     assert [(e.run, e.text, e.clock) for e in entries_of(events)] == [
@@ -180,10 +180,10 @@ def test_a_run_is_an_execution_of_its_own() -> None:
 def test_traces_of_spans_are_executions_unless_links_join_them() -> None:
     apart = [
         Event(id="t/1", member="a", topics=("t",)), Event(id="u/1", member="a", topics=("u",)),
-        Event(id="t/2", member="b", topics=("t",), parents=("t/1",)),
+        Event(id="t/2", member="b", topics=("t",), causes=("t/1",)),
     ]  # fmt: skip
     assert [entry.run for entry in entries_of(apart, "spans")] == ["t", "t", "u"]
-    joined = [*apart, Event(id="u/2", member="b", topics=("u",), parents=("t/1",))]
+    joined = [*apart, Event(id="u/2", member="b", topics=("u",), causes=("t/1",))]
     assert [entry.run for entry in entries_of(joined, "spans")] == [None] * 4
     assert [entry.run for entry in entries_of(apart)] == [None] * 3
 

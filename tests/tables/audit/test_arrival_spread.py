@@ -19,8 +19,8 @@ def of(events: list[Event]) -> dict[str, Any]:
     return summarize_arrivals(table, by_causes(distinct(table, by_clock=False).events))
 
 
-def make_send(name: str, *parents: str, at: int | None = None) -> Event:
-    return Event(kind=SEND, id=name, member="s", parents=parents, arrival=at)
+def make_send(name: str, *causes: str, at: int | None = None) -> Event:
+    return Event(kind=SEND, id=name, member="s", causes=causes, arrival=at)
 
 
 def make_receipt(name: str, member: str, at: int | None) -> Event:

@@ -38,9 +38,9 @@ def reasons(of: AuditReport) -> list[str]:
 def test_diamond_with_an_implied_edge() -> None:
     found = report(
         Event(id="a", member="x", arrival=40),
-        Event(id="b", member="y", parents=("a",), arrival=30),
-        Event(id="c", member="x", parents=("a",), arrival=40),
-        Event(id="d", member="x", parents=("b", "c", "a", "gone", "d"), arrival=35),
+        Event(id="b", member="y", causes=("a",), arrival=30),
+        Event(id="c", member="x", causes=("a",), arrival=40),
+        Event(id="d", member="x", causes=("b", "c", "a", "gone", "d"), arrival=35),
     )
     assert found.to_dict() | {"details": {}} == {
         "format": "table",
@@ -70,10 +70,10 @@ def test_diamond_with_an_implied_edge() -> None:
 def test_a_cycle_is_named_and_the_rest_is_counted() -> None:
     found = report(
         Event(id="root"),
-        Event(id="a", parents=("c", "root")),
-        Event(id="b", parents=("a",)),
-        Event(id="c", parents=("b",)),
-        Event(id="child", parents=("root", "c")),
+        Event(id="a", causes=("c", "root")),
+        Event(id="b", causes=("a",)),
+        Event(id="c", causes=("b",)),
+        Event(id="child", causes=("root", "c")),
     )
     assert (found.messages, found.edges, found.missing_causes) == (2, 1, 1)
     assert found.quarantine["id"].to_pylist() == ["a", "b", "c"]
@@ -87,7 +87,7 @@ def test_later_rows_of_an_id() -> None:
         Event(id="a", member="x", arrival=1),
         Event(id="a", member="x", arrival=9),
         Event(id="a", member="y"),
-        Event(id="b", parents=("a",)),
+        Event(id="b", causes=("a",)),
     )
     assert (found.messages, found.duplicates, found.edges, found.members) == (2, 2, 1, 1)
     assert reasons(found) == ["an earlier row of this id differs in member; that one counts"]
@@ -101,7 +101,7 @@ def test_receipts_and_deliveries_are_no_further_messages() -> None:
 
 
 def test_null_ids_and_absent_columns() -> None:
-    table = pa.table({"id": ["a", None, "", "b"], "parents": [[], ["a"], [], ["a"]]})
+    table = pa.table({"id": ["a", None, "", "b"], "causes": [[], ["a"], [], ["a"]]})
     found = audit_events(table)
     assert (found.messages, found.edges, found.members) == (2, 1, None)
     assert found.cross_member_edges is None
@@ -117,7 +117,7 @@ def test_columns_that_are_not_of_the_schema() -> None:
 
 @pytest.mark.parametrize("name", ["shiviz", "mail", "spans", "editing", "lora", "git", "table"])
 def test_each_format_counts_events_that_have_ids_and_causes_only(name: str) -> None:
-    found = audit_events(table_of([Event(id="a"), Event(id="b", parents=("a",))]), name)
+    found = audit_events(table_of([Event(id="a"), Event(id="b", causes=("a",))]), name)
     aside = {"no clock": 2} if name == "shiviz" else {}
     assert found.details["quarantine"] == aside
     assert (found.messages or 0) + sum(aside.values()) == 2
@@ -125,7 +125,7 @@ def test_each_format_counts_events_that_have_ids_and_causes_only(name: str) -> N
 
 def test_inversions_know_the_whole_range_of_times() -> None:
     found = report(
-        Event(id="a", send_time=2**63 - 1), Event(id="b", parents=("a",), send_time=-(2**63))
+        Event(id="a", send_time=2**63 - 1), Event(id="b", causes=("a",), send_time=-(2**63))
     )
     assert found.inversions == {"send_time": 1, "file_order": 0}
     assert found.details["max_inversions"]["send_time"] == 2**63 - 1
@@ -174,7 +174,7 @@ names = st.sampled_from(["a", "b", "c", "d", ""])
 drawn: dict[str, st.SearchStrategy[Any]] = {
     "id": names,
     "member": st.none() | names,
-    "parents": st.lists(names, max_size=3).map(tuple),
+    "causes": st.lists(names, max_size=3).map(tuple),
     "kind": st.sampled_from([SEND, RECEIVE, DELIVER]),
     "arrival": st.none() | st.integers(-(2**63), 2**63 - 1),
 }
@@ -263,11 +263,11 @@ def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
     ("events", "says"),
     [
         (
-            [Event(id="a", send_time=1, file_order=0), Event(id="b", parents=("a",), send_time=2)],
+            [Event(id="a", send_time=1, file_order=0), Event(id="b", causes=("a",), send_time=2)],
             "none: no effect comes before its cause by the sender's clock and in file order",
         ),
         (
-            [Event(id="a"), Event(id="b", parents=("a",))],
+            [Event(id="a"), Event(id="b", causes=("a",))],
             "none: no effect comes before its cause in file order; no times to check",
         ),
         ([Event(id="a", send_time=1)], "no data on causality"),
@@ -361,7 +361,7 @@ def test_several_ids_in_one_cell_get_a_hint(
 
 def test_events_of_two_runs_are_no_concurrent_pair() -> None:
     rows = [
-        Event(run=run, id=str(k), parents=(str(k - 1),) if k else ())
+        Event(run=run, id=str(k), causes=(str(k - 1),) if k else ())
         for run in "xy"
         for k in range(3)
     ]
@@ -373,7 +373,7 @@ def test_events_of_two_runs_are_no_concurrent_pair() -> None:
 def test_shares_of_inversions_are_of_the_edges_that_both_ends_tell() -> None:
     times = {"a": 5, "b": 1, "c": None, "d": 7}
     rows = [
-        Event(id=name, parents=("a",) if name != "a" else (), arrival=time)
+        Event(id=name, causes=("a",) if name != "a" else (), arrival=time)
         for name, time in times.items()
     ]
     found = report(*rows)

@@ -21,7 +21,7 @@ from antecede.tables.audit.pairs import (
 )
 from antecede.tables.kernels.sketches import RANKS
 from antecede.tables.trace.schema import Event
-from tests.reference.parent_graph import Graph
+from tests.reference.cause_graph import Graph
 from tests.tables.conftest import Command
 from tests.tables.events import clocked, table_of
 
@@ -33,7 +33,7 @@ def make_events(n: int, seed: int = 0) -> list[Event]:
     rng = random.Random(seed)
     names = [rng.choice(("é", "", "x" * 40)) + f"m{k}" for k in range(n)]
     rows = [
-        Event(id=name, parents=tuple(rng.choices(names[:k], k=rng.choice((1, 2, 3))) if k else ()))
+        Event(id=name, causes=tuple(rng.choices(names[:k], k=rng.choice((1, 2, 3))) if k else ()))
         for k, name in enumerate(names)
     ]
     rng.shuffle(rows)
@@ -41,7 +41,7 @@ def make_events(n: int, seed: int = 0) -> list[Event]:
 
 
 def true_pairs(events: list[Event]) -> int:
-    past = Graph({event.id: event.parents for event in events})
+    past = Graph({event.id: event.causes for event in events})
     return sum(len(past.ancestors(event.id)) for event in events)
 
 
@@ -71,7 +71,7 @@ def test_exact_where_that_takes_no_more_steps_than_said() -> None:
         table_of(events), choice=choose_pairs("estimate", steps - 1, 64)
     ).to_dict()
     assert beyond["ordered_pairs"] is None
-    one_each = [event._replace(parents=event.parents[:1]) for event in events]
+    one_each = [event._replace(causes=event.causes[:1]) for event in events]
     exact = audit_events(table_of(one_each), choice=choose_pairs("estimate", 0, 64)).to_dict()
     assert exact == audit_events(table_of(one_each)).to_dict()
 
@@ -107,7 +107,7 @@ def test_wrong_choices_are_named() -> None:
 
 def test_the_command_says_estimated(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "t.jsonl"
-    lines = [json.dumps({"id": e.id, "parents": list(e.parents)}) for e in make_events(300)]
+    lines = [json.dumps({"id": e.id, "causes": list(e.causes)}) for e in make_events(300)]
     path.write_text("\n".join(lines), encoding="utf-8")
     options = ("--pairs", "estimate", "--pair-steps", "10", "--pair-ranks", "64")
     text = command("audit", path, *options).out

@@ -33,8 +33,8 @@ def span(
     parent: str | None = None,
     role: str | None = None,
 ) -> Event:
-    parents = () if parent is None else (parent,)
-    return Event(id=id, member=member, start_time=start, end_time=end, parents=parents, role=role)
+    causes = () if parent is None else (parent,)
+    return Event(id=id, member=member, start_time=start, end_time=end, causes=causes, role=role)
 
 
 def report_of(*spans: Event) -> AuditReport:
@@ -179,7 +179,7 @@ def test_spans_without_time_or_process_say_nothing() -> None:
         span("p", "A", None, 7),
         span("c", "B", 1, 2, "p"),
         span("d", "C", None, None, "c"),
-        Event(id="e", start_time=0, parents=("c",)),
+        Event(id="e", start_time=0, causes=("c",)),
     )
     assert skew["pairs"] == []
     assert skew["total_shift_ns"] == 0

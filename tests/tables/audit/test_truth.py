@@ -133,10 +133,10 @@ def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:
         references = {row["id"]: row["refs"] for row in map(json.loads, file)}
     declared: dict[str, list[str]] = {}
     for row in read([shared_data / "lore/speakup.jsonl.gz"]).events.to_pylist():
-        declared.setdefault(row["id"], row["parents"])
+        declared.setdefault(row["id"], row["causes"])
     first: dict[str, list[str]] = {}
     for row in read([shared_data / "lore/speakup.mbox.gz"]).events.to_pylist():
-        first.setdefault(row["id"], [parent.removesuffix("@x") for parent in row["parents"]])
+        first.setdefault(row["id"], [parent.removesuffix("@x") for parent in row["causes"]])
     bridged = 0
     for name, parents in declared.items():
         found = first[f"{name}@x"]
@@ -165,7 +165,7 @@ def test_spans_as_a_table_of_the_users_own_columns(
     name = "traces/onlineboutique-03_53.csv.gz"
     columns = {
         "id": ("SpanID",),
-        "parents": ("ParentID",),
+        "causes": ("ParentID",),
         "member": ("PodName",),
         "start_time": ("StartTimeUnixNano",),
     }

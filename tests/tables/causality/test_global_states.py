@@ -254,7 +254,7 @@ def test_members_and_positions_that_are_not_there() -> None:
 
 def test_states_need_members_and_one_run() -> None:
     with pytest.raises(InputError, match="no event has a member"):
-        States(Causality(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
+        States(Causality(table_of([Event(id="a"), Event(id="b", causes=("a",))])))
     rows = [Event(id="a", member="P", run=run) for run in "xy"]
     asked = Causality(table_of(rows), unproven=True)
     with pytest.raises(InputError, match=r"2 runs: choose one \(x, y\)"):
@@ -265,7 +265,7 @@ def test_states_need_members_and_one_run() -> None:
 
 
 def test_a_member_whose_rows_go_against_its_causes_has_no_states() -> None:
-    rows = [Event(id="a", member="P", parents=("b",)), Event(id="b", member="P")]
+    rows = [Event(id="a", member="P", causes=("b",)), Event(id="b", member="P")]
     with pytest.raises(InputError, match="is listed after its own effect"):
         States(Causality(table_of(rows)))
 
@@ -274,7 +274,7 @@ def test_declared_causes_with_the_order_of_rows() -> None:
     rows = [
         Event(id="a", member="P"),
         Event(id="b", member="P"),
-        Event(id="c", member="Q", parents=("b",)),
+        Event(id="c", member="Q", causes=("b",)),
     ]
     verdict = States(Causality(table_of(rows))).cut({"P": 1, "Q": 1})
     assert (verdict.consistent, verdict.greatest, verdict.least) == (
@@ -308,7 +308,7 @@ def is_consistent(rows: Sequence[Event], cut: Cut) -> bool:
     position, direct = [], []
     last: Cut = {}
     for k, row in enumerate(rows):
-        direct.append({j for j in range(len(rows)) if rows[j].id in row.parents})
+        direct.append({j for j in range(len(rows)) if rows[j].id in row.causes})
         name = row.member
         position.append(0)
         if name is not None:
@@ -333,7 +333,7 @@ def draw_events(draw: st.DrawFn) -> list[Event]:
     for k in range(draw(st.integers(2, 9))):
         parents = draw(st.sets(st.sampled_from(range(k)), max_size=3)) if k else set[int]()
         member = draw(st.sampled_from(["P", "Q", None]))
-        rows.append(Event(id=f"e{k}", member=member, parents=tuple(f"e{j}" for j in parents)))
+        rows.append(Event(id=f"e{k}", member=member, causes=tuple(f"e{j}" for j in parents)))
     return rows
 
 
@@ -365,9 +365,9 @@ def test_what_goes_by_way_of_events_without_a_member_counts(
 def test_a_cause_by_way_of_an_event_without_a_member_is_the_proof() -> None:
     rows = [
         Event(id="a", member="P"),
-        Event(id="x", parents=("a",)),
-        Event(id="y", parents=("x",)),
-        Event(id="b", member="Q", parents=("y",)),
+        Event(id="x", causes=("a",)),
+        Event(id="y", causes=("x",)),
+        Event(id="b", member="Q", causes=("y",)),
     ]
     states = States(Causality(table_of(rows), by="causes"))
     assert "2 events without a member" in states.notes[-1]
@@ -404,8 +404,7 @@ def test_what_clocks_count_and_nobody_wrote_down() -> None:
 @pytest.mark.slow
 def test_members_by_the_thousand_need_no_table_of_all() -> None:
     rows = [
-        Event(id=f"e{k}", member=f"m{k}", parents=(f"e{k - 1}",) if k else ())
-        for k in range(20_000)
+        Event(id=f"e{k}", member=f"m{k}", causes=(f"e{k - 1}",) if k else ()) for k in range(20_000)
     ]
     found = possibly(States(Causality(table_of(rows), by="causes")), "m5 >= 1")
     assert found.witness is not None

@@ -21,7 +21,7 @@ from antecede.tables.causality.queries import EventRef as Named
 from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
-from tests.reference.parent_graph import Graph
+from tests.reference.cause_graph import Graph
 from tests.tables.conftest import Command
 from tests.tables.events import clocked, moves, table_of
 
@@ -83,14 +83,14 @@ def test_an_execution_is_asked_by_its_rows(rows: list[Event]) -> None:
     ends = sorted(named)[:4]
     for a in ends:
         for b in ends:
-            check_pair(asked, graph, a, b, named, graph.parents)
+            check_pair(asked, graph, a, b, named, graph.causes)
 
 
 def immediate(graph: Graph[int]) -> dict[int, set[int]]:
     """Return the causes of each row that no other of its causes has in its past."""
     return {
         row: {one for one in above if not any(one in graph.ancestors(other) for other in above)}
-        for row in graph.parents
+        for row in graph.causes
         for above in [graph.ancestors(row)]
     }
 
@@ -125,29 +125,29 @@ def draw_events(draw: st.DrawFn) -> dict[str, list[str]]:
     }
 
 
-def steps(parents: Mapping[Any, Collection[Any]], a: Any, b: Any) -> int | None:
+def steps(causes: Mapping[Any, Collection[Any]], a: Any, b: Any) -> int | None:
     """Return the length of a shortest chain from a to b."""
     far, todo = {b: 0}, deque([b])
     while todo:
         name = todo.popleft()
-        for parent in parents.get(name, ()):
-            if parent not in far:
-                far[parent] = far[name] + 1
-                todo.append(parent)
+        for cause in causes.get(name, ()):
+            if cause not in far:
+                far[cause] = far[name] + 1
+                todo.append(cause)
     return far.get(a)
 
 
 @given(draw_events(), st.randoms())
 def test_declared_causes_are_asked_in_whatever_order_rows_come(
-    parents: dict[str, list[str]], random: Any
+    causes: dict[str, list[str]], random: Any
 ) -> None:
-    graph = Graph(parents)
-    names = list(parents)
+    graph = Graph(causes)
+    names = list(causes)
     random.shuffle(names)
-    rows = [Event(id=name, member="m", parents=tuple(parents[name])) for name in names]
+    rows = [Event(id=name, member="m", causes=tuple(causes[name])) for name in names]
     asked = Causality(table_of(rows), by=CAUSES, unproven=True)
-    lacking = sum(parent not in parents for of in parents.values() for parent in of)
-    proven = any(parent in parents for of in parents.values() for parent in of)
+    lacking = sum(cause not in causes for of in causes.values() for cause in of)
+    proven = any(cause in causes for of in causes.values() for cause in of)
     assert asked.source == ("causes" if proven else "none")
     assert len(asked.notes) == bool(lacking) + (not proven)
     for a in names:
@@ -156,8 +156,8 @@ def test_declared_causes_are_asked_in_whatever_order_rows_come(
             before = a in graph.ancestors(b)
             assert asked.precedes(a, b) == before
             chain: list[Any] = asked.path(a, b)["id"].to_pylist()
-            assert len(chain) == ((steps(parents, a, b) or 0) + 1 if before else 0)
-            assert all(x in parents[y] for x, y in pairwise(chain))
+            assert len(chain) == ((steps(causes, a, b) or 0) + 1 if before else 0)
+            assert all(x in causes[y] for x, y in pairwise(chain))
 
 
 def add_clocks(rows: Sequence[Event]) -> list[Event]:
@@ -213,8 +213,8 @@ def test_depths_are_the_longest_chains(rows: list[Event]) -> None:
         return
     graph = Graph(follows(rows))
     naive: dict[int, int] = {}
-    for k in sorted(graph.parents, key=lambda row: len(graph.ancestors(row))):
-        naive[k] = max((naive[one] + 1 for one in graph.parents[k]), default=0)
+    for k in sorted(graph.causes, key=lambda row: len(graph.ancestors(row))):
+        naive[k] = max((naive[one] + 1 for one in graph.causes[k]), default=0)
     want = [naive[k] for k in range(len(rows))]
     assert Causality(table_of(add_clocks(rows))).depths.tolist() == want
     kinds = {row.kind for row in rows}
@@ -226,8 +226,8 @@ def test_depths_are_the_longest_chains(rows: list[Event]) -> None:
 
 FORK = [
     Event(id="a", member="m"),
-    Event(id="b", member="n", parents=("a",)),
-    Event(id="c", member="o", parents=("a", "lost")),
+    Event(id="b", member="n", causes=("a",)),
+    Event(id="c", member="o", causes=("a", "lost")),
 ]
 
 
@@ -250,7 +250,7 @@ def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
 def test_who_knows_no_id_is_told_what_ids_are_like() -> None:
     rows = [
         Event(id="p:1", member="p", text="sends a Vote"),
-        Event(id="p:2", member="p", text="waits", parents=("p:1",)),
+        Event(id="p:2", member="p", text="waits", causes=("p:1",)),
     ]
     asked = Causality(table_of(rows))
     with pytest.raises(InputError, match=r"no event has the id 17; ids are for instance p:1, p:2$"):
@@ -268,13 +268,13 @@ def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
     rows = [
         Event(id="a", member="m"),
         Event(id="b", member="m"),
-        Event(id="c", member="n", parents=("a;b", "zzz")),
+        Event(id="c", member="n", causes=("a;b", "zzz")),
     ]
     (lacking, several, _) = Causality(table_of(rows), unproven=True).notes
     assert lacking.startswith("2 causes (a;b, zzz) missing from the trace")
     assert "several ids in one, as in 'a;b'" in several
     assert several.endswith("give --list-separator ';'")
-    many = [Event(id="c", member="n", parents=tuple(f"x{k}" for k in range(9)))]
+    many = [Event(id="c", member="n", causes=tuple(f"x{k}" for k in range(9)))]
     lacking = Causality(table_of(many), unproven=True).notes[0]
     assert lacking.startswith("9 causes (x0, x1, x2, x3, x4, ...)")
 
@@ -282,7 +282,7 @@ def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"id": ["a"], "parents": [[]]}, "got dict: use pyarrow"),
+        ({"id": ["a"], "causes": [[]]}, "got dict: use pyarrow"),
         (["a"], "got list"),
         (pa.table({"x": [1]}), "no column id"),
         (
@@ -315,7 +315,7 @@ def test_the_package_is_asked_by_its_name() -> None:
 
 
 def test_rows_on_a_cycle_have_no_place() -> None:
-    rows = [Event(id="a", parents=("b",)), Event(id="b", parents=("a",)), Event(id="c")]
+    rows = [Event(id="a", causes=("b",)), Event(id="b", causes=("a",)), Event(id="c")]
     asked = Causality(table_of(rows))
     assert "2 rows without a position" in " ".join(asked.notes)
     with pytest.raises(InputError, match="a has no position"):
@@ -392,7 +392,7 @@ def test_arrivals_are_named_by_member(tmp_path: Path, command: Command) -> None:
 
 def test_cells_hold_no_control_characters(tmp_path: Path, command: Command) -> None:
     rows = [Event(id="a", member="\x1b[2Jm", text="x\ny\x07" + "z" * 99), Event(id="b")]
-    path = write_table(tmp_path, [*rows, Event(id="c", parents=("b",))])
+    path = write_table(tmp_path, [*rows, Event(id="c", causes=("b",))])
     said = command("ask", path, "concurrent", "b", "--table").out
     assert not {"\x1b", "\x07"} & set(said)
     assert len(said.splitlines()) == 2
@@ -401,7 +401,7 @@ def test_cells_hold_no_control_characters(tmp_path: Path, command: Command) -> N
 
 def test_bytes_that_are_no_text_are_in_no_trace(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "t.csv"
-    file.write_text("id,parents\na,\nb,a\n")
+    file.write_text("id,causes\na,\nb,a\n")
     calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--run-id", "\udcff"]
     for words in calls:
         found = command("ask", file, *words)
@@ -415,7 +415,7 @@ def test_bytes_that_are_no_text_are_in_no_trace(tmp_path: Path, command: Command
 def test_what_a_log_calls_its_events_moves_no_cursor(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "t.jsonl"
     forged = {"id": "a\x1b[2J\u202e\nforged: line", "member": "P\x07"}
-    effect = {"id": "b", "member": "P\x07", "parents": [forged["id"]]}
+    effect = {"id": "b", "member": "P\x07", "causes": [forged["id"]]}
     file.write_text(json.dumps(forged) + "\n" + json.dumps(effect) + "\n")
     told = command("ask", file, "past", "a\x1b").err
     assert "a\\x1b[2J\\u202e" in told
@@ -428,7 +428,7 @@ def test_causes_that_another_run_has_are_counted_and_named() -> None:
     rows = {
         "run": ["x", "x", "x", "y"],
         "id": ["a", "b", "c", "d"],
-        "parents": [[], ["a", "d"], ["d"], []],
+        "causes": [[], ["a", "d"], ["d"], []],
     }
     asked = Causality(pa.table(rows))
     assert asked.notes == [

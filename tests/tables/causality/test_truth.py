@@ -33,7 +33,7 @@ def stamps_of(data: Path, name: str) -> tuple[Any, dict[str, int]]:
     truth = json.loads((data / "GROUND_TRUTH.json").read_text())[name]
     events: Any = read([data / name]).events
     if not name.startswith("shiviz/"):
-        made = add_causal_labels(events, id="id", after="parents")
+        made = add_causal_labels(events, id="id", after="causes")
     else:
         pair = [events[f"clock_{what}"].combine_chunks() for what in ("members", "counts")]
         clock = pa.StructArray.from_arrays(pair, ["members", "counts"])

@@ -28,21 +28,21 @@ from antecede.tables.false_causality.trace import runs_of
 from antecede.tables.kernels.graph import build_graph
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.schema import SEND, Event
+from tests.reference.cause_graph import Graph
 from tests.reference.meter_pairs import past_of
-from tests.reference.parent_graph import Graph
 from tests.tables.events import clocked, moves, table_of
 
 SECOND_NS = 1_000_000_000
 
 
 def thread(seed: int, n: int = 30) -> list[Event]:
-    """Return replies with up to three parents, partly out of order."""
+    """Return replies with up to three causes, partly out of order."""
     rng = random.Random(seed)
     rows = [
         Event(
             id=f"m{k}",
             member=rng.choice("PQR"),
-            parents=tuple({f"m{rng.randrange(k)}" for _ in range(rng.randrange(4))} if k else ()),
+            causes=tuple({f"m{rng.randrange(k)}" for _ in range(rng.randrange(4))} if k else ()),
             send_time=(k + rng.randint(-3, 3)) * SECOND_NS,
         )
         for k in range(n)
@@ -52,7 +52,7 @@ def thread(seed: int, n: int = 30) -> list[Event]:
 
 
 def longest(graph: Graph[str], node: str) -> int:
-    return max((longest(graph, parent) + 1 for parent in graph.parents[node]), default=0)
+    return max((longest(graph, cause) + 1 for cause in graph.causes[node]), default=0)
 
 
 def says(rule: str, one: Event, other: Event, lt: dict[str, int], bounds: Bounds[str]) -> bool:
@@ -82,7 +82,7 @@ def test_declared_causes_are_counted_as_sets(rule: str, bounds: Bounds[str]) -> 
     """One observer receives all in the order of the file; causality is ancestry."""
     for seed in range(6):
         rows = thread(seed)
-        graph = Graph({row.id: row.parents for row in rows})
+        graph = Graph({row.id: row.causes for row in rows})
         lt = {row.id: longest(graph, row.id) for row in rows}
         causal = {(above, row.id) for row in rows for above in graph.ancestors(row.id)}
         ordered = {
@@ -100,7 +100,7 @@ def test_declared_causes_are_counted_as_sets(rule: str, bounds: Bounds[str]) -> 
 
 def test_total_orders_of_a_thread() -> None:
     rows = thread(2)
-    graph = Graph({row.id: row.parents for row in rows})
+    graph = Graph({row.id: row.causes for row in rows})
     place = {row.id: at for at, row in enumerate(rows)}
     missed = sum(place[a] > place[row.id] for row in rows for a in graph.ancestors(row.id))
     (found,) = measure(table_of(rows), ["arrival"]).to_pylist()
@@ -122,17 +122,17 @@ def test_narrow_blocks_of_bits_count_the_same() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from((1, 3)))
 def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
-    seed: int, parents: int, senders: int
+    seed: int, causes: int, senders: int
 ) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(0, 90))
-    child = np.repeat(np.arange(1, max(n, 1)), rng.integers(0, parents + 1, max(n - 1, 0)))
-    parent = (rng.random(len(child)) * child).astype(np.int64)
-    if parents == 1:  # a reply answers one message
-        child, first = np.unique(child, return_index=True)
-        parent = parent[first]
+    effect = np.repeat(np.arange(1, max(n, 1)), rng.integers(0, causes + 1, max(n - 1, 0)))
+    cause = (rng.random(len(effect)) * effect).astype(np.int64)
+    if causes == 1:  # a reply answers one message
+        effect, first = np.unique(effect, return_index=True)
+        cause = cause[first]
     shuffled = rng.permutation(n)
-    of = build_graph(n, shuffled[child], shuffled[parent])
+    of = build_graph(n, shuffled[effect], shuffled[cause])
     terms = int(rng.integers(1, 3))
     low = rng.integers(-9, 9, (terms, senders, senders))
     if terms == 2:  # no pair may be in two windows of a plan
@@ -142,7 +142,7 @@ def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
     linear = rng.integers(0, 3, terms)
     plan = RulePlan(compute_linear_times(of), rng.integers(-30, 30, n), linear, low, high)
     sender = rng.integers(0, senders, n)
-    after, before = np.nonzero(past_of(n, of.start, of.parent).T)
+    after, before = np.nonzero(past_of(n, of.start, of.cause).T)
     apart = plan.value[after] - plan.value[before]
     window = slice(None), sender[before], sender[after]
     both = int(((low[window] <= apart) & (apart <= high[window])).sum())
@@ -302,14 +302,14 @@ def test_rows_that_cannot_be_used_are_counted() -> None:
 
 
 def test_circles_of_declared_causes_are_left_out() -> None:
-    rows = [Event(id="a", parents=("b",)), Event(id="b", parents=("a",)), Event(id="c")]
+    rows = [Event(id="a", causes=("b",)), Event(id="b", causes=("a",)), Event(id="c")]
     (run,) = runs_of(table_of(rows))
     assert run.excluded_rows == {"causes form a cycle": 2}
     assert list(run.ids) == ["c"]
 
 
 def test_only_the_identity_is_needed() -> None:
-    events = pa.table({"id": ["a", "b"], "parents": [[], ["a"]]})
+    events = pa.table({"id": ["a", "b"], "causes": [[], ["a"]]})
     found = measure(events).to_pylist()
     assert [(row["rule"], row["causal"], row["missed_pairs"]) for row in found] == [
         ("linear", 1, 0),

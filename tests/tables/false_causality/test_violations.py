@@ -165,7 +165,7 @@ def test_runs_are_judged_one_by_one() -> None:
 
 def test_a_trace_without_deliveries_has_no_violations() -> None:
     assert not len(find_violations(table_of(moves("P!a P!b"))))
-    assert not list(find_in_events(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
+    assert not list(find_in_events(table_of([Event(id="a"), Event(id="b", causes=("a",))])))
 
 
 def test_receipts_before_their_sends_in_a_circle_are_refused() -> None:
@@ -180,9 +180,9 @@ def test_declared_causes_are_the_oracles(seed: int) -> None:
     execution, sent = [], list[str]()
     for row in multicast(seed):
         if row.kind == SEND:
-            parents = tuple(rng.sample(sent, min(len(sent), rng.randint(0, 2))))
+            causes = tuple(rng.sample(sent, min(len(sent), rng.randint(0, 2))))
             sent.append(row.id)
-            row = row._replace(parents=parents)
+            row = row._replace(causes=causes)
         execution.append(row)
     if DELIVER in {row.kind for row in execution}:
         check(execution, "reply", {})

@@ -16,7 +16,7 @@ Edges = set[tuple[int, int]]
 
 @st.composite
 def dags(draw: st.DrawFn, most_parents: int = 4) -> tuple[int, Edges]:
-    """Edges (child, parent) of a graph without cycles, its nodes in no order."""
+    """Edges (effect, cause) of a graph without cycles, its nodes in no order."""
     n = draw(st.integers(1, 14))
     name = draw(st.permutations(range(n)))
     edges: Edges = set()
@@ -51,7 +51,7 @@ def check(n: int, edges: Edges, words: int | None = None) -> None:
     ordered, implied = naive(n, edges)
     assert counted.ordered == ordered
     assert counted.concurrent == n * (n - 1) // 2 - ordered
-    found = zip(of.child()[counted.redundant], of.parent[counted.redundant], strict=True)
+    found = zip(of.effect()[counted.redundant], of.cause[counted.redundant], strict=True)
     assert {(int(c), int(p)) for c, p in found} == implied
 
 
@@ -70,9 +70,9 @@ def test_several_blocks(seed: int) -> None:
     chance = np.random.default_rng(seed)
     n = 200  # four blocks of one word
     edges = {
-        (child, int(parent))
-        for child in range(1, n)
-        for parent in chance.integers(max(0, child - 40), child, size=int(chance.integers(0, 4)))
+        (effect, int(cause))
+        for effect in range(1, n)
+        for cause in chance.integers(max(0, effect - 40), effect, size=int(chance.integers(0, 4)))
     }
     check(n, edges, words=1)
     check(n, edges)

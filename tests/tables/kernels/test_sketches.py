@@ -21,7 +21,7 @@ from antecede.tables.kernels.sketches import (
     steps_needed,
     sum_pasts,
 )
-from tests.reference.parent_graph import Graph as Sets
+from tests.reference.cause_graph import Graph as Sets
 from tests.tables.kernels.test_pairs import Edges, dags, make_graph
 
 SHAPES = ("one past", "two chains", "wide", "near", "many", "layers")
@@ -31,8 +31,8 @@ def shape(name: str, chance: np.random.Generator, n: int) -> Graph:
     """Return a graph whose pasts are all alike, all apart, or between the two."""
     rows = np.arange(n)
     if name == "one past":  # a chain, each event naming two before it: every past holds the others
-        child = np.concatenate([rows[1:], rows[2:]])
-        return build_graph(n, child, np.concatenate([rows[:-1], rows[:-2]]))
+        effect = np.concatenate([rows[1:], rows[2:]])
+        return build_graph(n, effect, np.concatenate([rows[:-1], rows[:-2]]))
     if name == "two chains":  # each event names the last of its own, sometimes one of the other
         cross = rows[3:][chance.random(n - 3) < 0.3]
         back = 1 + 2 * chance.integers(0, (cross - 1) // 2)
@@ -41,16 +41,18 @@ def shape(name: str, chance: np.random.Generator, n: int) -> Graph:
         )
     if name == "layers":
         width = max(2, n // 20)
-        child = np.repeat(rows[width:], 3)
-        low = (child // width - 1) * width
-        return build_graph(n, child, low + chance.integers(0, width, len(child)))
+        effect = np.repeat(rows[width:], 3)
+        low = (effect // width - 1) * width
+        return build_graph(n, effect, low + chance.integers(0, width, len(effect)))
     if name == "many":  # components of some twenty events
-        child = chance.integers(1, n, 2 * n)
-        parent = child // 20 * 20 + (chance.random(len(child)) * (child % 20)).astype(np.int64)
-        return build_graph(n, child, parent)
-    child = chance.integers(1, n, 2 * n)
-    reach = child if name == "wide" else np.minimum(child, 30)
-    return build_graph(n, child, child - 1 - (chance.random(len(child)) * reach).astype(np.int64))
+        effect = chance.integers(1, n, 2 * n)
+        cause = effect // 20 * 20 + (chance.random(len(effect)) * (effect % 20)).astype(np.int64)
+        return build_graph(n, effect, cause)
+    effect = chance.integers(1, n, 2 * n)
+    reach = effect if name == "wide" else np.minimum(effect, 30)
+    return build_graph(
+        n, effect, effect - 1 - (chance.random(len(effect)) * reach).astype(np.int64)
+    )
 
 
 def keys(chance: np.random.Generator, n: int) -> Ints:
@@ -89,8 +91,8 @@ def test_intervals_hold_as_often_as_they_say(name: str, ranks: int) -> None:
 def test_small_graphs_against_sets(dag: tuple[int, Edges], seed: int) -> None:
     n, edges = dag
     of = make_graph(n, edges)
-    parents = {node: [p for c, p in edges if c == node] for node in range(n)}
-    past = Sets(parents)
+    causes = {node: [p for c, p in edges if c == node] for node in range(n)}
+    past = Sets(causes)
     true = sum(len(past.ancestors(node)) for node in range(n))
     found = estimate_pairs(of, np.arange(n), ranks=200, seed=seed)
     assert len(edges) <= found.high
@@ -118,7 +120,7 @@ def test_neither_blocks_nor_the_order_of_rows_change_a_figure(name: str) -> None
     other = chance.permutation(of.nodes)
     moved = np.empty_like(key)
     moved[other] = key
-    again = build_graph(of.nodes, other[of.child()], other[of.parent])
+    again = build_graph(of.nodes, other[of.effect()], other[of.cause])
     assert estimate_pairs(again, moved, ranks=100) == found
     if name != "one past":  # there bounds that hold for certain meet
         assert estimate_pairs(of, key, ranks=100, seed=1) != found

@@ -41,8 +41,8 @@ def count_expected(given: list[Event]) -> tuple[int, int, int, int, int]:
     blank = repeated = selfish = 0
     causes: dict[Any, set[Any]] = {}
     for key, row in first.items():
-        named = [name for name in row.parents if name.strip()]
-        blank += len(row.parents) - len(named)
+        named = [name for name in row.causes if name.strip()]
+        blank += len(row.causes) - len(named)
         selfish += int(row.id in named)
         others = [name for name in named if name != row.id]
         repeated += len(others) - len({*others})
@@ -61,7 +61,7 @@ def count_expected(given: list[Event]) -> tuple[int, int, int, int, int]:
 @given(st.lists(ROW, min_size=1, max_size=8))
 def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[str, ...]]]) -> None:
     rows = [
-        Event(run=run, kind=kind, id=name, member="P", parents=causes, file_order=k)
+        Event(run=run, kind=kind, id=name, member="P", causes=causes, file_order=k)
         for k, (run, kind, name, causes) in enumerate(given)
     ]
     table = pa.Table.from_batches([to_batch(rows)])

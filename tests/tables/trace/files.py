@@ -35,7 +35,7 @@ def get_column(trace: Trace, name: str) -> list[Any]:
 
 
 def get_causes(trace: Trace) -> dict[str, list[str]]:
-    return dict(zip(get_column(trace, "id"), get_column(trace, "parents"), strict=True))
+    return dict(zip(get_column(trace, "id"), get_column(trace, "causes"), strict=True))
 
 
 def list_quarantined(trace: Trace) -> list[tuple[Any, str]]:

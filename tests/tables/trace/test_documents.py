@@ -256,14 +256,14 @@ def test_files_given_together_are_one_trace(tmp_path: Path) -> None:
     assert get_causes(read([pay])) == {"/pay:2": ["1"]}
 
 
-@pytest.mark.parametrize("name", ["causationId", "parentid", "caused_by", "parents"])
+@pytest.mark.parametrize("name", ["causationId", "parentid", "caused_by", "causes", "parents"])
 def test_usual_names_of_causes_are_read_and_said(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cell: Any = ["1"] if name == "parents" else "1"
+    cell: Any = ["1"] if name in ("causes", "parents") else "1"
     path = lines(tmp_path, cloud("/shop", "1"), cloud("/pay", "2", **{name: cell}))
     assert get_causes(read([path]))["/pay:2"] == ["/shop:1"]
-    assert f"parents is {name}" in run_command(capsys, "audit", str(path))
+    assert f"causes is {name}" in run_command(capsys, "audit", str(path))
 
 
 def test_a_trace_without_causes_is_said_to_have_none(
@@ -279,11 +279,11 @@ def test_a_trace_without_causes_is_said_to_have_none(
 
 def test_a_user_who_names_columns_reads_a_table(tmp_path: Path) -> None:
     path = lines(tmp_path, cloud("/shop", "1"), cloud("/pay", "2", why="1"))
-    trace = read([path], options=ReadOptions(columns={"parents": ("why",)}))
+    trace = read([path], options=ReadOptions(columns={"causes": ("why",)}))
     assert trace.format == "table"
     assert get_causes(trace) == {"1": [], "2": ["1"]}
     with pytest.raises(InputError, match="does not use columns"):
-        read([path], "cloudevents", ReadOptions(columns={"parents": ("why",)}))
+        read([path], "cloudevents", ReadOptions(columns={"causes": ("why",)}))
 
 
 def test_order_keeps_what_the_format_does_not_use(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_values(tmp_path: Path) -> None:
     trace = read([write_changes(tmp_path, changes)])
     assert trace.format == "editing"
     assert get_column(trace, "id") == ["0", "1", "2", "3"]
-    assert get_column(trace, "parents") == [[], ["0"], ["0"], ["1", "2"]]
+    assert get_column(trace, "causes") == [[], ["0"], ["0"], ["1", "2"]]
     assert get_column(trace, "member") == ["0", "1", "2", "0"]
     assert get_column(trace, "send_time") == [1_700_625_453 * S] * 4
     assert get_column(trace, "text")[3] == json.dumps([[0, 0, 'é"],{"']], ensure_ascii=False)
@@ -71,7 +71,7 @@ def test_compressed_and_over_several_lines(tmp_path: Path) -> None:
 def test_a_document_before_the_list_is_passed_unread(tmp_path: Path) -> None:
     path = write_changes(tmp_path, [change(), change(0)], endContent='[{"parents":' * 60_000)
     assert read([path]).format == "editing"  # the list begins behind the head that detection reads
-    assert get_column(read([path]), "parents") == [[], ["0"]]
+    assert get_column(read([path]), "causes") == [[], ["0"]]
 
 
 def test_bad_changes_keep_their_place(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_bad_changes_keep_their_place(tmp_path: Path) -> None:
     ]
     trace = read([write_changes(tmp_path, changes)])
     assert get_column(trace, "id") == ["0", "2", "4", "6", "8", "11", "13", "14"]
-    assert get_column(trace, "parents")[1:4] == [["1"], ["3"], ["5"]]
+    assert get_column(trace, "causes")[1:4] == [["1"], ["3"], ["5"]]
     assert (get_column(trace, "send_time")[-1], get_column(trace, "member")[-1]) == (None, None)
     reasons = dict(list_quarantined(trace))
     assert reasons["1"].startswith("no list of parents")
@@ -209,7 +209,7 @@ def test_damage_costs_the_changes_it_touches(what: tuple[int, int, bytes]) -> No
         path = Path(folder) / "notes.json"
         path.write_bytes(BODY[:at] + put + BODY[at + gone :])
         trace = read([path], "editing")
-    rows = zip(get_column(trace, "id"), get_column(trace, "parents"), strict=True)
+    rows = zip(get_column(trace, "id"), get_column(trace, "causes"), strict=True)
     found = {name: sorted(parents) for name, parents in rows}
     lost = [name for name in TRUE if name not in found]
     wrong = [name for name, parents in found.items() if TRUE.get(name) != parents]

@@ -43,7 +43,7 @@ WITHOUT = {
         "no receipt or delivery in column kind has the id of a send",
     ),
     "blank causes": (with_cells(caused_by=["", "  "]), "column caused_by has no cause"),
-    "no causes in lists": (with_cells(parents=[[], [""]]), "column parents has no cause"),
+    "no causes in lists": (with_cells(causes=[[], [""]]), "column causes has no cause"),
     "selves": (with_cells(parent=["a", "b"]), "column parent names no other event of its run"),
     "words": (
         with_cells(cause=["timeout", "retry"]),
@@ -161,7 +161,7 @@ def test_order_does_not_claim_receipts_as_declared_causes(
 ) -> None:
     path = write_lines(tmp_path / "t.jsonl", TALK)
     shown = run_command(capsys, "order", str(path), "-o", str(tmp_path / "o.jsonl"))
-    assert "by declared parents" not in shown
+    assert "by declared causes" not in shown
     assert "causality_source: none" in shown
     assert "receipts and deliveries are not used here" in " ".join(shown.split())
 
@@ -206,7 +206,7 @@ def test_functions_refuse_and_report_as_commands_do() -> None:
         antecede.tables.causality(bare)  # type: ignore[operator]
     assert antecede.tables.causality.Causality(bare, unproven=True).source == "none"
     with pytest.raises(InputError, match="causality_source: none"):
-        measure(bare.append_column("parents", pa.array([[], []], pa.list_(pa.string()))))
+        measure(bare.append_column("causes", pa.array([[], []], pa.list_(pa.string()))))
     report = audit_events(bare)
     assert report.causality_source == "none"
     assert report.details["columns"] == "id, kind"
@@ -214,7 +214,7 @@ def test_functions_refuse_and_report_as_commands_do() -> None:
 
 
 def test_causes_are_looked_for_in_their_own_run() -> None:
-    rows = (Event(run="x", id="a"), Event(run="y", id="b", parents=("a",)))
+    rows = (Event(run="x", id="a"), Event(run="y", id="b", causes=("a",)))
     assert not evidence.has_causes(table(*rows))
     assert evidence.has_causes(table(*(row._replace(run="x") for row in rows)))
 

@@ -138,10 +138,10 @@ def log_file(tmp_path: Path) -> Path:
 
 def json_file(tmp_path: Path) -> Path:
     rows = [
-        {"id": "a:1", "parents": [], "member": "a", "level": "INFO"},
-        {"id": "a:2", "parents": ["a:1"], "member": "a", "level": "ERROR"},
-        {"id": "b:1", "parents": ["a:1"], "member": "b", "level": "WARN"},
-        {"id": "b:2", "parents": ["b:1"], "member": "b", "level": "error"},
+        {"id": "a:1", "causes": [], "member": "a", "level": "INFO"},
+        {"id": "a:2", "causes": ["a:1"], "member": "a", "level": "ERROR"},
+        {"id": "b:1", "causes": ["a:1"], "member": "b", "level": "WARN"},
+        {"id": "b:2", "causes": ["b:1"], "member": "b", "level": "error"},
     ]
     return write_lines(tmp_path / "service.jsonl", rows)
 
@@ -195,7 +195,7 @@ def test_ask_by_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_an_id_that_looks_like_a_search_is_an_id(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [{"id": "level:x", "parents": [], "level": "y"}, {"id": "b", "parents": ["level:x"]}]
+    rows = [{"id": "level:x", "causes": [], "level": "y"}, {"id": "b", "causes": ["level:x"]}]
     path = write_lines(tmp_path / "t.jsonl", rows)
     assert ask(capsys, path, "future", "level:x")[1].startswith(
         "1 of 2 events happened after level"

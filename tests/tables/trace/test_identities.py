@@ -87,12 +87,12 @@ def test_order_table_follows_the_definition(rows: list[dict[str, Any]]) -> None:
 
 @given(ROWS)
 def test_tables_in_the_schema_follow_the_definition(rows: list[dict[str, Any]]) -> None:
-    chosen = distinct(conform(make_table(rows, "parents")), by_clock=False)
-    found = zip(*(chosen.events[name].to_pylist() for name in ("id", "parents")), strict=True)
+    chosen = distinct(conform(make_table(rows, "causes")), by_clock=False)
+    found = zip(*(chosen.events[name].to_pylist() for name in ("id", "causes")), strict=True)
     assert {name: parents or [] for name, parents in found} == read_expected(rows)
     assert len(chosen.quarantine) == len(rows) - len(read_expected(rows))
     assert set(chosen.quarantine["reason"].to_pylist()) <= {"no id"}
-    report = audit_events(make_table(rows, "parents"))
+    report = audit_events(make_table(rows, "causes"))
     blanks = sum(
         1
         for row in rows
@@ -116,7 +116,7 @@ def test_readers_follow_the_definition(
     else:
         pyarrow.parquet.write_table(make_table(rows), path)
     trace = read([path])
-    found = zip(*(trace.events[name].to_pylist() for name in ("id", "parents")), strict=True)
+    found = zip(*(trace.events[name].to_pylist() for name in ("id", "causes")), strict=True)
     assert dict(found) == read_expected(rows)
     assert len(trace.quarantine) == len(rows) - len(read_expected(rows))
 
@@ -127,7 +127,7 @@ def test_cells_of_csv_follow_the_definition(tmp_path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("id", "after"), *cells])
     trace = read([path])
-    assert trace.events["parents"].to_pylist() == [[]] * len(WHITE)
+    assert trace.events["causes"].to_pylist() == [[]] * len(WHITE)
     assert len(trace.quarantine) == len(WHITE)
 
 
@@ -142,7 +142,7 @@ def test_no_cause_is_waited_for_that_is_blank(white: str | None) -> None:
     assert made["antecede_status"].to_pylist() == ["ordered", "ordered"]
     assert made["missing_causes"].to_pylist() == [[], []]
     assert past(lists, ["b"], id="id", after="after")["id"].to_pylist() == ["a"]
-    schema = pa.table({"id": lists["id"], "parents": lists["after"]})
+    schema = pa.table({"id": lists["id"], "causes": lists["after"]})
     assert Causality(schema).past("b")["id"].to_pylist() == ["a"]
     (run,) = runs_of(schema)
     assert run.absent.num_rows == 0
@@ -186,8 +186,8 @@ def test_columns_of_floats_are_read_as_single_values_are(values: list[Any], form
     if form == "array":
         assert identities.column_to_causes(array).to_pylist() == want
         return
-    table = pa.table({"id": ["x"], "parents": pa.array([values], pa.list_(pa.float64()))})
-    assert conform(table)["parents"].to_pylist() == [want]
+    table = pa.table({"id": ["x"], "causes": pa.array([values], pa.list_(pa.float64()))})
+    assert conform(table)["causes"].to_pylist() == [want]
 
 
 @given(values=st.lists(st.sampled_from(ODD), max_size=8))
@@ -214,7 +214,7 @@ def test_floats_that_are_no_ids_keep_the_row_and_are_counted(tmp_path: Path) -> 
     assert local["missing_causes"].to_pylist() == [[], [], ["0.5 (not an id)"], []]
     assert local["position"].to_pylist() == [0, 3, 1, 2]
     trace = read([path])
-    assert trace.events["parents"].to_pylist() == [[], ["1"], ["0.5 (not an id)"], []]
+    assert trace.events["causes"].to_pylist() == [[], ["1"], ["0.5 (not an id)"], []]
     assert trace.details["unreadable_causes"] == 1
 
 

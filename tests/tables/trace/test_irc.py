@@ -40,7 +40,7 @@ def test_lines_links_and_members(tmp_path: Path) -> None:
     trace = read([write_log(tmp_path)])
     assert trace.format == "irc"
     assert get_column(trace, "id") == ["0", "2", "3", "4", "5", "6"]
-    assert get_column(trace, "parents") == [[], ["0"], [], [], ["4"], ["2", "0"]]
+    assert get_column(trace, "causes") == [[], ["0"], [], [], ["4"], ["2", "0"]]
     assert get_column(trace, "member") == ["ann", "bob", "eve", None, "ann", "ann"]
     assert get_column(trace, "text")[:2] == ["does it run?", " on what?"]
     assert get_column(trace, "text")[3:5] == ["=== eve is now known as adam", "sighs"]
@@ -109,7 +109,7 @@ def test_bad_links_and_lines_cost_themselves(tmp_path: Path) -> None:
     log = LOG.replace("[00:00] <eve> hi", "\x00\x01").replace("[00:03] <nobody>", "[00:03]")
     trace = read([write_log(tmp_path, log, links)])
     assert get_column(trace, "id") == ["0", "2", "6"]
-    assert get_column(trace, "parents") == [[], ["0", "50"], ["2"]]
+    assert get_column(trace, "causes") == [[], ["0", "50"], ["2"]]
     assert trace.details["repeated_links"] == 1
     reasons = list_quarantined(trace)
     assert [line for line, _ in reasons[:4]] == [2, 3, 4, 9]

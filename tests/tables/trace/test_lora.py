@@ -56,7 +56,7 @@ def test_one_uplink_and_a_reception_for_each_gateway(tmp_path: Path) -> None:
     columns = ("id", "member", "seq", "arrival", "send_time", "topics", "text")
     assert rows(trace, "send", *columns) == [sent]
     nine = 1_687_511_428_649 * MS
-    assert rows(trace, "receive", "id", "member", "seq", "arrival", "parents") == [
+    assert rows(trace, "receive", "id", "member", "seq", "arrival", "causes") == [
         ("d1:7", "g1", None, nine, []),
         ("d1:7", "g2", None, None, []),
     ]
@@ -83,7 +83,7 @@ def test_the_parent_is_the_uplink_heard_before(tmp_path: Path) -> None:
     other = uplink(6, devEUI="d2")
     report = audit([write_uplinks(tmp_path, uplink(5), other, uplink(6), uplink(9))])
     trace = read([tmp_path / "up.ndjson"])
-    assert rows(trace, "send", "id", "parents") == [
+    assert rows(trace, "send", "id", "causes") == [
         ("d1:5", []),
         ("d2:6", []),
         ("d1:6", ["d1:5"]),
@@ -96,7 +96,7 @@ def test_the_parent_is_the_uplink_heard_before(tmp_path: Path) -> None:
 def test_a_late_uplink_is_the_parent_of_one_before_it_in_the_file(tmp_path: Path) -> None:
     path = write_uplinks(tmp_path, uplink(5), uplink(7, at=1), uplink(6, at=2), uplink(8, at=3))
     trace = read([path])
-    assert rows(trace, "send", "id", "parents") == [
+    assert rows(trace, "send", "id", "causes") == [
         ("d1:5", []),
         ("d1:7", ["d1:6"]),
         ("d1:6", ["d1:5"]),
@@ -123,7 +123,7 @@ def test_the_same_number_otherwise_tells_of_a_reset(change: dict[str, Any], tmp_
         uplink(1, at=99 * MINUTE),
     ]
     trace = read([write_uplinks(tmp_path, *records)])
-    assert rows(trace, "send", "id", "parents") == [
+    assert rows(trace, "send", "id", "causes") == [
         ("d1:0", []),
         ("d1:1", ["d1:0"]),
         ("d1/2:0", []),
@@ -142,7 +142,7 @@ def test_a_much_lower_number_tells_of_a_reset(tmp_path: Path) -> None:
 def test_sixteen_bits_wrap(tmp_path: Path) -> None:
     records = [uplink(65_530), uplink(65_535), uplink(1), uplink(65_534), uplink(0), uplink(2)]
     trace = read([write_uplinks(tmp_path, *records)])
-    assert rows(trace, "send", "seq", "parents") == [
+    assert rows(trace, "send", "seq", "causes") == [
         (65_530, []),
         (65_535, ["d1:65534"]),
         (65_537, ["d1:65536"]),
@@ -333,7 +333,7 @@ def test_uplinks_of_chirpstack_4(tmp_path: Path) -> None:
     path = write_uplinks(tmp_path, chirpstack(0), chirpstack(2, at=2), chirpstack(1, at=1))
     trace = read([path])
     assert trace.format == "lora"
-    assert rows(trace, "send", "id", "seq", "parents", "arrival", "topics", "text") == [
+    assert rows(trace, "send", "id", "seq", "causes", "arrival", "topics", "text") == [
         ("e1:0", 0, [], minute(0, 2), ["farm"], "gate"),
         ("e1:2", 2, ["e1:1"], minute(2, 2), ["farm", "port 2"], "gate"),
         ("e1:1", 1, ["e1:0"], minute(1, 2), ["farm", "port 2"], "gate"),
@@ -355,7 +355,7 @@ def test_uplinks_of_the_things_stack_also_in_envelopes(tmp_path: Path) -> None:
     )
     trace = read([path])
     assert trace.format == "lora"
-    assert rows(trace, "send", "id", "parents", "arrival", "topics", "text") == [
+    assert rows(trace, "send", "id", "causes", "arrival", "topics", "text") == [
         ("e1:0", [], minute(0, 2), ["farm", "port 5"], "gate"),
         ("e1:2", ["e1:1"], minute(2, 2), ["farm", "port 5"], "gate"),
         ("e1:1", ["e1:0"], minute(1, 2), ["farm", "port 5"], "gate"),
@@ -384,7 +384,7 @@ def test_a_session_that_the_server_names_begins_anew(server: str, tmp_path: Path
     trace = read(
         [write_uplinks(tmp_path, *(record(n, key, at) for at, (n, key) in enumerate(sent)))]
     )
-    assert dict(rows(trace, "send", "id", "parents")) == {
+    assert dict(rows(trace, "send", "id", "causes")) == {
         "e1:4": [],
         "e1:5": ["e1:4"],
         "e1/2:0": [],

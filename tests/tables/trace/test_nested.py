@@ -119,7 +119,7 @@ def test_rows_of_change_events_keep_their_columns(tmp_path: Path) -> None:
     first = json.loads((tmp_path / "flat.jsonl").read_text().splitlines()[0])
     assert (first["row_id"], first["row_customer"]) == (1, 2)
     assert (first["member"], first["topic"], first["text"]) == ("db1", "orders", "c")
-    flat = read([tmp_path / "flat.jsonl"], options=ReadOptions(columns={"parents": ("row_id",)}))
+    flat = read([tmp_path / "flat.jsonl"], options=ReadOptions(columns={"causes": ("row_id",)}))
     assert flat.events["send_time"].to_pylist()[0] == (1_700_000_000_000 + 7) * 10**6
 
 

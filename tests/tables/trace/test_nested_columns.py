@@ -32,7 +32,7 @@ def both(path: Path, given_options: ReadOptions) -> Trace:
     """Read vectorized and by rows; assert the same result."""
     trace = read([path], options=given_options)
     by_rows = [one for one in TableReader().read(path, given_options) if isinstance(one, Event)]
-    assert [(one.id, list(one.parents)) for one in by_rows] == list(get_causes(trace).items())
+    assert [(one.id, list(one.causes)) for one in by_rows] == list(get_causes(trace).items())
     return trace
 
 
@@ -57,7 +57,7 @@ def test_expressions_on_nested_values(format: str, tmp_path: Path) -> None:
         pyarrow.parquet.write_table(pa.Table.from_pylist(NOTES), path)
     trace = both(
         path,
-        options(id="key.hash", parents="tags[?[0]=='e'][1]", member="by.name", send_time="at.s"),
+        options(id="key.hash", causes="tags[?[0]=='e'][1]", member="by.name", send_time="at.s"),
     )
     assert get_causes(trace) == {"r": [], "s": ["r"], "t": ["r", "s"]}
     assert trace.events["member"].to_pylist() == ["p", "q", "p"]
@@ -81,13 +81,13 @@ def test_a_column_of_that_name_is_no_expression(tmp_path: Path) -> None:
     rows = [{"a.b": "x", "a": {"b": "y"}, "after": []}, {"a": {"b": "z"}, "after": ["x"]}]
     assert get_causes(both(write_lines(tmp_path / "t.jsonl", rows), options(id="a.b")))["x"] == []
     csv = write_file(tmp_path, "a-b,after (id),c.d\nx,,1\ny,x,2\n", "t.csv")
-    trace = both(csv, options(id="a-b", parents="after (id)", seq="c.d"))
+    trace = both(csv, options(id="a-b", causes="after (id)", seq="c.d"))
     assert get_causes(trace) == {"x": [], "y": ["x"]}
     assert trace.events["seq"].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize("wrong", ["tags[?[0]=='e'[1]", "a.", "[a,", "a b(", "{a:"])
-@pytest.mark.parametrize("option", ["id", "parents"])
+@pytest.mark.parametrize("option", ["id", "causes"])
 def test_a_broken_expression_is_refused(wrong: str, option: str, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [{"id": "x", "tags": []}])
     with pytest.raises(FormatError, match=r"no column .* and not a JMESPath expression \("):
@@ -100,8 +100,8 @@ def test_a_function_that_refuses_a_value_sets_the_row_aside(tmp_path: Path) -> N
         {"id": "y", "n": 7},
         {"id": "z", "n": ["x", "y"]},
     ]
-    trace = both(write_lines(tmp_path / "t.jsonl", rows), options(parents="n[*] | sort(@)"))
-    trace = both(write_lines(tmp_path / "t.jsonl", rows), options(parents="sort(n)"))
+    trace = both(write_lines(tmp_path / "t.jsonl", rows), options(causes="n[*] | sort(@)"))
+    trace = both(write_lines(tmp_path / "t.jsonl", rows), options(causes="sort(n)"))
     assert get_causes(trace) == {"x": ["1"], "z": ["x", "y"]}
     assert "in sort(n)" in str(trace.quarantine["reason"][0])
 
@@ -143,7 +143,7 @@ WANTED = {"/shop:1": [], "/pay:1": ["/shop:1"], "/pay:2": ["/shop:1", "/pay:1"]}
 def test_ids_of_several_parts(of_id: Any, causes: Any, tmp_path: Path) -> None:
     """Findings T16: ids that repeat across sources were dropped as duplicates."""
     path = write_lines(tmp_path / "t.jsonl", [*CLOUD[:3], CLOUD[4]])
-    trace = both(path, options(id=of_id, parents=causes))
+    trace = both(path, options(id=of_id, causes=causes))
     assert get_causes(trace) == WANTED
     assert "1 of 2 parts are blank (" in str(trace.quarantine["reason"][0])
     assert not any(trace.details.get(name) for name in ("unreadable_causes", "partial_causes"))
@@ -162,7 +162,7 @@ def test_a_cause_without_its_last_part_is_none_and_counted(
         {"source": "s", "id": "4", "from": None, "cause": None},
     ]
     trace = both(
-        write_lines(tmp_path / "t.jsonl", rows), options(id=("source", "id"), parents=causes)
+        write_lines(tmp_path / "t.jsonl", rows), options(id=("source", "id"), causes=causes)
     )
     assert get_causes(trace)["s:2"] == ["s:1"]
     assert trace.details.get("blank_causes", 0) == blank
@@ -176,7 +176,7 @@ def test_whole_ids_in_one_column(tmp_path: Path) -> None:
         {"t": "b", "p": 0, "o": 2, "after": ["1", ["a", 0]]},
     ]
     path = write_lines(tmp_path / "t.jsonl", rows)
-    trace = both(path, options(id=("t", "p", "o"), parents="after"))
+    trace = both(path, options(id=("t", "p", "o"), causes="after"))
     assert [*get_causes(trace)] == ["a:0:1", "a:0:2", r"a\:0:0:2", "b:0:2"]
     assert get_causes(trace)["a:0:2"] == ["a:0:1"]
     assert get_causes(trace)[r"a\:0:0:2"] == ["a:0:1", "a:0:2", "['a', None, 1] (not an id)"]
@@ -188,7 +188,7 @@ def test_whole_ids_in_one_column(tmp_path: Path) -> None:
 def test_causes_of_other_parts_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t.jsonl", [{"a": 1, "b": 1, "c": 1, "x": 1, "y": 2}])
     with pytest.raises(InputError, match=r"--id has 3 parts, so --after needs 3 columns"):
-        read([path], options=options(id=("a", "b", "c"), parents=("x", "y")))
+        read([path], options=options(id=("a", "b", "c"), causes=("x", "y")))
 
 
 @given(st.lists(st.lists(st.text("a:\\", max_size=3), min_size=3, max_size=3), max_size=20))
@@ -213,7 +213,7 @@ def test_usual_columns_of_causes_are_read_and_named(column: str, tmp_path: Path)
     path = write_lines(tmp_path / "t.jsonl", [{"id": "b", column: "a"}, {"id": "a", column: None}])
     trace = both(path, ReadOptions())
     assert get_causes(trace) == {"b": ["a"], "a": []}
-    assert trace.details["guessed_columns"] == f"parents is {column}"
+    assert trace.details["guessed_columns"] == f"causes is {column}"
 
 
 LIKELY = ["previous", "prev", "deps", "heads", "thread_ts", "references", "causal_history"]
@@ -226,7 +226,7 @@ def test_likely_columns_of_causes_are_read_if_they_name_ids(
     rows = [{"id": "b", column: ["a"]}, {"id": "a", column: []}]
     trace = both(write_lines(tmp_path / "t.jsonl", rows), ReadOptions())
     assert get_causes(trace) == {"b": ["a"], "a": []}
-    assert trace.details["guessed_columns"] == f"parents is {column}"
+    assert trace.details["guessed_columns"] == f"causes is {column}"
     path = write_file(tmp_path, f"id,{column}\nb,12.5\na,\n", "t.csv")
     assert get_causes(both(path, ReadOptions())) == {"b": [], "a": []}
     for words in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
@@ -266,7 +266,7 @@ def test_of_usual_columns_of_causes_one_is_read_and_the_others_are_named(
 ) -> None:
     rows = [{"id": name, **row} for name, row in zip("ab", cells, strict=True)]
     details = read([write_lines(tmp_path / "t.jsonl", rows)]).details
-    assert f"parents is {read_one}" in str(details["guessed_columns"])
+    assert f"causes is {read_one}" in str(details["guessed_columns"])
     assert details.get("unread_causes") == unread
 
 
@@ -293,7 +293,7 @@ def test_a_usual_column_of_objects_is_not_taken_for_members(value: object, tmp_p
 
 
 def test_a_second_column_of_causes_is_named(tmp_path: Path) -> None:
-    rows = [{"id": "a", "parents": [], "deps": []}, {"id": "b", "parents": [], "deps": ["a"]}]
+    rows = [{"id": "a", "causes": [], "deps": []}, {"id": "b", "causes": [], "deps": ["a"]}]
     trace = read([write_lines(tmp_path / "t.jsonl", rows)])
     assert trace.details["unread_causes"] == "deps"
     rows[1]["deps"] = ["numpy"]

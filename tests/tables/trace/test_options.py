@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import main
-from antecede.errors import InputError
-from antecede.tables.trace import arrow
+from antecede.errors import FormatError, InputError
+from antecede.tables.audit import audit_events
+from antecede.tables.false_causality import runs_of
+from antecede.tables.trace import Event, arrow, conform
+from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.reader import ReadOptions
 from tests.tables.trace.files import join_lines, run_command, write_file
 
-TABLE = "id,parents,time\na,,1\nb,a,2\n"
+TABLE = "id,causes,time\na,,1\nb,a,2\n"
 
 
 @pytest.mark.parametrize(
@@ -91,32 +96,48 @@ def test_a_file_name_that_is_not_unicode_costs_no_row(tmp_path: Path) -> None:
 def test_columns_that_begin_late_are_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     roots = [f'{{"id": "r{k}"}}' for k in range(1_500)]
-    late = '{"id": "c", "member": "m", "parents": ["r7"], "time": 1700000000}'
+    late = '{"id": "c", "member": "m", "causes": ["r7"], "time": 1700000000}'
     path.write_text("\n".join([*roots, late, '{"id": "d"}']), encoding="utf-8")
     trace = arrow.read([path])
     row = trace.events.slice(1_500, 1).to_pylist()[0]
-    assert (row["member"], row["parents"]) == ("m", ["r7"])
+    assert (row["member"], row["causes"]) == ("m", ["r7"])
     assert row["send_time"] == 1_700_000_000 * 10**9
-    assert "parents in " in str(trace.details["candidate_columns"])
+    assert "causes in " in str(trace.details["candidate_columns"])
 
 
 @pytest.mark.parametrize("column", ["causes", "cause", "parents"])
 def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str) -> None:
     path = write_file(tmp_path, f"id,{column}\na,\nb,a\n", "t.csv")
     trace = arrow.read([path])
-    assert trace.events["parents"].to_pylist() == [[], ["a"]]
-    assert "parents in " in str(trace.details["candidate_columns"])
+    assert trace.events["causes"].to_pylist() == [[], ["a"]]
+    assert "causes in " in str(trace.details["candidate_columns"])
+
+
+def test_a_table_in_the_schema_with_parents_instead_of_causes_is_refused(tmp_path: Path) -> None:
+    rows = [Event(id=f"e{k}", send_time=k, causes=(f"e{k - 1}",) if k else ()) for k in range(3)]
+    events = pa.Table.from_batches([to_batch(rows)])
+    old = events.rename_columns([{"causes": "parents"}.get(n, n) for n in events.column_names])
+    path = tmp_path / "old.parquet"
+    pq.write_table(old, path)
+    message = "column parents: the event schema names it causes; rename it to causes, or "
+    with pytest.raises(FormatError, match=f"{message}give --after parents"):
+        arrow.read([path])
+    trace = arrow.read([path], options=ReadOptions(columns={"causes": ("parents",)}))
+    assert trace.events.select(["causes", "send_time"]) == events.select(["causes", "send_time"])
+    for call in (conform, audit_events, lambda table: list(runs_of(table))):
+        with pytest.raises(InputError, match=f"{message}drop it"):
+            call(old)
 
 
 def test_columns_told_by_their_usual_names_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write_file(tmp_path, "msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", "t.csv")
-    taken = "id is msg_id, parents is caused_by, send_time is sent_at"
+    taken = "id is msg_id, causes is caused_by, send_time is sent_at"
     assert arrow.read([path]).details["guessed_columns"] == taken
     for words in (["audit"], ["false-causality"], ["order", "-o", str(tmp_path / "o.csv")]):
         assert f"{taken}: guessed by name" in join_lines(run_command(capsys, *words, str(path)))
-    named = ReadOptions(columns={"id": ("msg_id",), "parents": ("caused_by",)})
+    named = ReadOptions(columns={"id": ("msg_id",), "causes": ("caused_by",)})
     assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"
-    path.write_text("ID,parents\na,\n", encoding="utf-8")
+    path.write_text("ID,causes\na,\n", encoding="utf-8")
     assert "guessed_columns" not in arrow.read([path]).details

@@ -187,7 +187,7 @@ def test_mbox(tmp_path: Path) -> None:
     trace = read([write_file(tmp_path, MBOX)])
     assert trace.format == "mail"
     assert get_column(trace, "id") == ["one@example.org", "two@example.org"]
-    assert get_column(trace, "parents") == [[], ["one@example.org"]]
+    assert get_column(trace, "causes") == [[], ["one@example.org"]]
     assert get_column(trace, "member") == ["ann@example.org", "bob@example.org"]
     assert get_column(trace, "topics") == [["talk.example.org"], []]
     assert get_column(trace, "text") == ["a long subject", None]
@@ -211,7 +211,7 @@ def test_mail_json_lines(tmp_path: Path) -> None:
     ]
     trace = read([write_lines(tmp_path / "t.jsonl", rows)])
     assert get_column(trace, "id") == ["a", "b"]
-    assert get_column(trace, "parents") == [["r"], ["a"]]
+    assert get_column(trace, "causes") == [["r"], ["a"]]
     assert get_column(trace, "arrival") == [2_500_000_000] * 2
     assert get_column(trace, "send_time") == [S, None]
     assert [line for line, _ in list_quarantined(trace)] == [2, 3, 4, 7]
@@ -230,7 +230,7 @@ def test_commit_table(tmp_path: Path) -> None:
     trace = read([write_file(tmp_path, table)])
     assert trace.format == "git"
     assert get_column(trace, "id") == ["a", "b", "m"]
-    assert get_column(trace, "parents") == [[], ["a"], ["a", "b"]]
+    assert get_column(trace, "causes") == [[], ["a"], ["a", "b"]]
     assert get_column(trace, "commit_time") == [2 * S, None, 6 * S]
     assert trace.details == {"unreadable_times": 1}
     assert [line for line, _ in list_quarantined(trace)] == [4, 5]
@@ -256,7 +256,7 @@ def test_repository(tmp_path: Path) -> None:
     text = get_column(trace, "text")
     assert text[0] == "first\tone"
     assert text[-1] == "both"
-    assert [len(parents) for parents in get_column(trace, "parents")] == [0, 1, 1, 2]
+    assert [len(parents) for parents in get_column(trace, "causes")] == [0, 1, 1, 2]
     assert set(get_column(trace, "member")) == {"a@example.org"}
 
 
@@ -271,7 +271,7 @@ def test_an_empty_and_a_broken_repository(tmp_path: Path) -> None:
 
 # --- tables ---------------------------------------------------------------------------------
 
-COLUMNS = {"id": ("key",), "parents": ("why", "also"), "send_time": ("at",), "member": ("who",)}
+COLUMNS = {"id": ("key",), "causes": ("why", "also"), "send_time": ("at",), "member": ("who",)}
 
 
 def test_csv_quotes_times_and_short_rows(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_csv_quotes_times_and_short_rows(tmp_path: Path) -> None:
     trace = read([write_file(tmp_path, rows, "t.csv")], options=ReadOptions(columns=COLUMNS))
     ten = int(datetime.datetime(2020, 1, 6, 10, tzinfo=datetime.UTC).timestamp()) * S
     assert get_column(trace, "id") == ["1", "2", "3", "5"]
-    assert get_column(trace, "parents") == [[], ["1"], ["2", "1"], []]
+    assert get_column(trace, "causes") == [[], ["1"], ["2", "1"], []]
     assert get_column(trace, "send_time") == [ten + 123456789, ten + S // 2, None, ten]
     assert get_column(trace, "member") == ["a\nb", "c", "c", "c"]
     assert get_column(trace, "line") == [2, 4, 5, 7]
@@ -294,10 +294,10 @@ def test_csv_quotes_times_and_short_rows(tmp_path: Path) -> None:
 
 
 def test_several_causes_in_one_cell(tmp_path: Path) -> None:
-    path = write_file(tmp_path, 'id,parents\na,\nb,"[""a"", ""x""]"\nc,"a| b"\n', "t.csv")
-    assert get_column(read([path]), "parents") == [[], ["a", "x"], ["a| b"]]
+    path = write_file(tmp_path, 'id,causes\na,\nb,"[""a"", ""x""]"\nc,"a| b"\n', "t.csv")
+    assert get_column(read([path]), "causes") == [[], ["a", "x"], ["a| b"]]
     split = read([path], options=ReadOptions(separator="|"))
-    assert get_column(split, "parents") == [[], ["a", "x"], ["a", "b"]]
+    assert get_column(split, "causes") == [[], ["a", "x"], ["a", "b"]]
 
 
 @pytest.mark.parametrize(("unit", "given"), [("s", 1.5e9), ("ms", 1.5e12), ("ns", 1.5e18)])
@@ -321,7 +321,7 @@ def test_json_lines_of_any_kind(tmp_path: Path) -> None:
     trace = read([write_lines(tmp_path / "t.jsonl", rows)])
     assert trace.format == "table"
     assert get_column(trace, "id") == ["1", "2", "5"]
-    assert get_column(trace, "parents") == [[], ["1"], ["4"]]
+    assert get_column(trace, "causes") == [[], ["1"], ["4"]]
     assert [line for line, _ in list_quarantined(trace)] == [3, 4, 5, 6]
 
 
@@ -341,7 +341,7 @@ def test_parquet_file_and_folder(tmp_path: Path) -> None:
         pq.write_table(table, folder / name)
     one, both = read([folder / "part-0.parquet"]), read([folder])
     assert get_column(one, "id") == ["1", "2"]
-    assert get_column(one, "parents") == [[], ["1"]]
+    assert get_column(one, "causes") == [[], ["1"]]
     assert get_column(one, "send_time") == [int(when.timestamp()) * S, None]
     assert get_column(one, "clock_members") == [["a"], None]
     assert len(both.events) == 4
@@ -369,11 +369,11 @@ def test_member_and_number_identify(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     events = [
         Event(id="a", kind="send", member="x", seq=1, send_time=5, topics=("t",)),
-        Event(id="b", parents=("a", "q"), clock_members=("x",), clock_counts=(2,), run="r"),
+        Event(id="b", causes=("a", "q"), clock_members=("x",), clock_counts=(2,), run="r"),
     ]
     write_events(events, tmp_path / "t.parquet")
     trace = read([tmp_path / "t.parquet"])
-    again = [Event(**{**row, "parents": tuple(row["parents"])}) for row in trace.events.to_pylist()]
+    again = [Event(**{**row, "causes": tuple(row["causes"])}) for row in trace.events.to_pylist()]
     for before, after in zip(events, again, strict=True):
         for name in set(NAMES) - {"source", "file_order"}:
             value = getattr(after, name)
@@ -412,7 +412,7 @@ def test_unusable_files(content: bytes, said: str, tmp_path: Path) -> None:
 def test_a_folder_and_a_pattern_are_their_files_in_order_of_names(tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     for name in ("b.csv", "deep/a.csv", "_b.csv", ".hidden.csv"):
-        (tmp_path / "in" / name).write_text(f"id,parents\n{name},\n")
+        (tmp_path / "in" / name).write_text(f"id,causes\n{name},\n")
     for path in (tmp_path / "in", tmp_path / "i?"):
         assert read([path]).events["id"].to_pylist() == ["b.csv", "deep/a.csv"]
     assert read([tmp_path / "in"], "table").events.num_rows == 2
@@ -537,10 +537,10 @@ def test_an_option_that_no_column_has_a_use_for_is_refused(
 
 
 def test_a_separator_of_lists_is_refused_and_one_of_text_is_not(tmp_path: Path) -> None:
-    lists = pa.table({"id": ["a", "b"], "parents": [[], ["a"]]})
+    lists = pa.table({"id": ["a", "b"], "causes": [[], ["a"]]})
     pq.write_table(lists, tmp_path / "lists.parquet")
     with pytest.raises(InputError, match="the causes are lists"):
         read([tmp_path / "lists.parquet"], options=ReadOptions(separator=";"))
-    pq.write_table(pa.table({"id": ["a", "b"], "parents": ["", "a;c"]}), tmp_path / "text.parquet")
+    pq.write_table(pa.table({"id": ["a", "b"], "causes": ["", "a;c"]}), tmp_path / "text.parquet")
     read_ = read([tmp_path / "text.parquet"], options=ReadOptions(separator=";"))
-    assert read_.events["parents"].to_pylist() == [[], ["a", "c"]]
+    assert read_.events["causes"].to_pylist() == [[], ["a", "c"]]

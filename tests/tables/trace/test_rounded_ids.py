@@ -53,7 +53,7 @@ def test_the_last_exact_number_is_a_name(tmp_path: Path) -> None:
     causes = pa.array([None, float(last), 2.0**53])
     path = table(tmp_path / "f.parquet", id=pa.array([last, 2, 2**53]), after=causes)
     trace = read([path])
-    assert [*trace.events["parents"].to_pylist()][1] == [str(last)]
+    assert [*trace.events["causes"].to_pylist()][1] == [str(last)]
     assert trace.details["rounded_causes"] == 1
 
 
@@ -75,7 +75,7 @@ def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
     path = table(tmp_path / "d.parquet", id=ids, after=pa.array([None, Decimal(2**63)], kind))
     events = read([path]).events
     assert events["id"].to_pylist() == [str(2**63), str(2**63 + 1)]
-    assert events["parents"].to_pylist() == [[], [str(2**63)]]
+    assert events["causes"].to_pylist() == [[], [str(2**63)]]
     lists = pa.array([[], [Decimal("1.00")]], pa.list_(pa.decimal128(9, 2)))
     ids = pa.array([Decimal("1.00"), Decimal("2.00")])
     times = pa.array([Decimal("1.50"), Decimal("2.00")])
@@ -83,7 +83,7 @@ def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
     events = read([path]).events
     assert events["id"].to_pylist() == ["1", "2"]
     assert events["seq"].to_pylist() == [1, 2]
-    assert events["parents"].to_pylist() == [[], ["1"]]
+    assert events["causes"].to_pylist() == [[], ["1"]]
     assert events["send_time"].to_pylist() == [1_500_000_000, 2_000_000_000]
 
 

@@ -153,9 +153,9 @@ def test_only_entries_above_zero_are_written() -> None:
 def events() -> list[Event]:
     return [
         Event(id="1", member="a", text="ask", send_time=5),
-        Event(id="2", member="b", parents=("1", "9"), send_time=3),
-        Event(id="3", member="a", parents=("2",), send_time=7),
-        Event(id="3", member="a", parents=("2",), send_time=8),
+        Event(id="2", member="b", causes=("1", "9"), send_time=3),
+        Event(id="3", member="a", causes=("2",), send_time=7),
+        Event(id="3", member="a", causes=("2",), send_time=8),
     ]
 
 

@@ -26,12 +26,12 @@ def table(path: Path, rows: list[tuple[str, str]]) -> Path:
     return path
 
 
-def parents(path: Path, options: ReadOptions | None = None) -> list[list[str]]:
+def causes_of(path: Path, options: ReadOptions | None = None) -> list[list[str]]:
     """Return the causes of each row; assert that both ways of reading agree."""
     trace = read([path], options=options)
     by_rows = [*TableReader().read(path, options or ReadOptions())]
-    found: Any = trace.events["parents"].to_pylist()
-    assert found == [list(one.parents) for one in by_rows if isinstance(one, Event)]
+    found: Any = trace.events["causes"].to_pylist()
+    assert found == [list(one.causes) for one in by_rows if isinstance(one, Event)]
     counts = {one.name: one.value for one in by_rows if isinstance(one, Detail)}
     assert counts == trace.details
     return [list(names) for names in found]
@@ -65,32 +65,32 @@ def parents(path: Path, options: ReadOptions | None = None) -> list[list[str]]:
 )
 def test_lists_in_brackets(cell: str, causes: list[str], tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", [("a", ""), ("b", ""), ("c", cell)])
-    assert parents(path)[2] == causes
+    assert causes_of(path)[2] == causes
 
 
 @pytest.mark.parametrize("word", sorted(NULLS | {"NaN", "None", "NULL", r"\N", "<NA>", " null "}))
 def test_words_for_null_are_no_causes(word: str, tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", [("a", ""), ("b", word), ("c", "a")])
-    assert parents(path) == [[], [], ["a"]]
+    assert causes_of(path) == [[], [], ["a"]]
     assert read([path]).details["causes_as_null"] == 1
     path = table(tmp_path / "id.csv", [(word.strip(), ""), ("b", word.strip())])
-    assert parents(path) == [[], [word.strip()]]
+    assert causes_of(path) == [[], [word.strip()]]
 
 
 def test_ids_that_begin_with_a_bracket_leave_cells_as_they_are(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", [("[a]", ""), ("b", "[a]"), ("c", "{b}")])
-    assert parents(path) == [[], ["[a]"], ["b"]]
+    assert causes_of(path) == [[], ["[a]"], ["b"]]
 
 
 def test_numbers_with_a_point_name_whole_ids(tmp_path: Path) -> None:
     """Findings T12: pandas writes 1.0 for 1 if a column has nulls."""
     path = table(tmp_path / "t.csv", [("1", ""), ("2", "1.0"), ("3", "NaN"), ("4", "{1.0,2.0}")])
-    assert parents(path) == [[], ["1"], [], ["1", "2"]]
+    assert causes_of(path) == [[], ["1"], [], ["1", "2"]]
     assert read([path]).details["causes_as_whole_numbers"] == 3
     path = table(tmp_path / "s.csv", [("1", ""), ("2", "1.0"), ("3", "1.0;2.0")])
-    assert parents(path, ReadOptions(separator=";")) == [[], ["1"], ["1", "2"]]
+    assert causes_of(path, ReadOptions(separator=";")) == [[], ["1"], ["1", "2"]]
     for rows in ([("1.0", ""), ("2", "1.0")], [("1", ""), ("2", "1.0"), ("3", "1.5")]):
-        assert parents(table(tmp_path / "v.csv", rows))[1] == ["1.0"]
+        assert causes_of(table(tmp_path / "v.csv", rows))[1] == ["1.0"]
 
 
 def test_what_is_read_otherwise_is_told(
@@ -130,7 +130,7 @@ def test_typed_tables_get_a_hint(
         write_lines(path, rows)
     else:
         pyarrow.parquet.write_table(pa.Table.from_pylist(rows), path)
-    assert parents(path) == [[], [cell]]
+    assert causes_of(path) == [[], [cell]]
     for command in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
         shown = run_command(capsys, *command, str(path))
         assert words in shown

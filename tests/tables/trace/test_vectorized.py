@@ -27,7 +27,7 @@ from antecede.tables.trace.user_tables.extra_columns import together
 from antecede.tables.trace.user_tables.reader import TableReader, kind_of
 
 pa: Any = pyarrow
-NAMES = ("id", "parents", "member", "seq", "time", "arrival", "topic", "run", "kind", "text", "x")
+NAMES = ("id", "causes", "member", "seq", "time", "arrival", "topic", "run", "kind", "text", "x")
 NUMBERS = [0, 1, -1, 7, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 10**11, 1_600_000_000]
 FLOATS = [0.0, -0.0, 1.0, 1.5, 2.0**53, 2.0**53 - 1, 1e18, 9.25e18, 1e300, math.nan, math.inf]
 FLOATS += [1_600_000_000.25, 1_600_000_000_123.5, -3.999999999]
@@ -95,7 +95,7 @@ CAUSES: list[tuple[Any, Of]] = [
 ]
 USUAL = {
     "id": [(pa.string(), sample_or_none("abcdefgh"))],
-    "parents": CAUSES,
+    "causes": CAUSES,
     "topic": CAUSES,
     "time": [one for one in PARQUET if pa.types.is_timestamp(one[0]) or one[0] == pa.float64()],
 }
@@ -123,7 +123,7 @@ JSON: list[Of] = [
 ]
 USUAL_JSON: dict[str, Of] = {
     "id": sample_or_none("abcdefgh"),
-    "parents": NAMED,
+    "causes": NAMED,
     "member": sample_or_none("ab"),
     "clock": lambda draw: {draw.choice("ab"): draw.choice([0, 1, 2]) for _ in range(2)},
 }
@@ -136,13 +136,13 @@ OPTIONS: Any = st.one_of(
             "time_unit": st.sampled_from(["s", "ms", "us", "ns"]),
             "columns": st.sampled_from(
                 [
-                    {"parents": ("parents", "x")},
+                    {"causes": ("causes", "x")},
                     {"id": ("text",)},
                     {"send_time": ("x",)},
                     {"clock": ("x",)},
                     {"clock": ("x",), "member": ("id",)},
-                    {"parents": ("nowhere",)},
-                    {"topics": ("parents", "topic")},
+                    {"causes": ("nowhere",)},
+                    {"topics": ("causes", "topic")},
                 ]
             ),
         },
@@ -213,7 +213,7 @@ def test_parquet(folder: Path, seed: int, given_options: dict[str, Any]) -> None
     draw = random.Random(seed)
     names = draw.sample(NAMES, draw.randrange(1, 6))
     if draw.random() < 0.9:
-        names = list(dict.fromkeys(["id", "parents", *names]))
+        names = list(dict.fromkeys(["id", "causes", *names]))
     rows = draw.randrange(1, 12)
     whole = {name: column(name, rows, draw) for name in names}
     path = folder / "table.parquet"
@@ -274,7 +274,7 @@ def test_csv(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
 
 def test_a_row_that_is_refused_late_is_counted_once(folder: Path) -> None:
     path = folder / "late.jsonl"
-    path.write_text('{"id": "a", "parents": [9007199254740992.0, true, "b", "b"]}\n{"id": "b"}\n')
+    path.write_text('{"id": "a", "causes": [9007199254740992.0, true, "b", "b"]}\n{"id": "b"}\n')
     events, bad, details, *_ = check(path, {}, 100)
     assert (len(events), len(bad), details["rounded_causes"]) == (1, 1, 1)
 
@@ -286,14 +286,14 @@ def test_no_row_of_a_plain_table_goes_through_an_event(
     rows = 40_000
     columns = {
         "id": [f"e{k}" for k in range(rows)],
-        "parents": [[f"e{k - 1}"] for k in range(rows)],
+        "causes": [[f"e{k - 1}"] for k in range(rows)],
         "member": ["m"] * rows,
         "send_time": pa.array(range(rows), pa.timestamp("us")),
     }
     pyarrow.parquet.write_table(pa.table(columns), folder / "plain.parquet")
     lines = "".join(f"e{k},e{k - 1},m,{1_700_000_000 + k}\n" for k in range(rows))
     (folder / "plain.csv").write_text("id,parent,member,time\n" + lines)
-    objects = (json.dumps({"id": f"e{k}", "parents": [f"e{k - 1}"]}) for k in range(rows))
+    objects = (json.dumps({"id": f"e{k}", "causes": [f"e{k - 1}"]}) for k in range(rows))
     (folder / "plain.jsonl").write_text("\n".join(objects))
     monkeypatch.setattr(Columns, "convert", None)
     for name in ("plain.parquet", "plain.csv", "plain.jsonl"):

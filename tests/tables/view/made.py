@@ -77,7 +77,7 @@ def declared(seed: int, events: int = 50, members: int = 4) -> Trace:
         known = [f"e{draw.randrange(k)}" for _ in range(draw.randrange(3))] if k else []
         lost = ["nowhere"] if draw.random() < 0.05 else []
         member = f"m{draw.randrange(members)}"
-        rows.append({"id": f"e{k}", "member": member, "parents": sorted({*known, *lost})})
+        rows.append({"id": f"e{k}", "member": member, "causes": sorted({*known, *lost})})
     draw.shuffle(rows)
     return trace_of(rows)
 

@@ -29,7 +29,7 @@ b,a,Q,2026-01-01T00:00:01Z,closed,,<b>bold</b>
 c,a,P,2026-01-01T00:00:02Z,open,12,needle here
 d,b,Q,2026-01-01T00:00:03Z,failed,1,
 """
-COLUMNS = {"id": ("mail",), "parents": ("re",), "member": ("who",), "arrival": ("at",)}
+COLUMNS = {"id": ("mail",), "causes": ("re",), "member": ("who",), "arrival": ("at",)}
 
 
 @pytest.fixture

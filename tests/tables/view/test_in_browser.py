@@ -419,9 +419,9 @@ def test_wheel_and_drag_move_the_picture(opened: Opened) -> None:
 
 def test_runs_are_shown_one_by_one(opened: Opened) -> None:
     rows = [
-        {"id": "a", "member": "p", "run": "first", "parents": []},
-        {"id": "b", "member": "q", "run": "first", "parents": ["a"]},
-        {"id": "a", "member": "r", "run": "second", "parents": []},
+        {"id": "a", "member": "p", "run": "first", "causes": []},
+        {"id": "b", "member": "q", "run": "first", "causes": ["a"]},
+        {"id": "a", "member": "r", "run": "second", "causes": []},
     ]
     shown = opened(trace_of(rows))
     labels = "antecede.model.timelines.list.map((timeline) => timeline.label)"
@@ -452,9 +452,9 @@ def test_a_trace_without_times(opened: Opened) -> None:
 
 def test_cycles_are_drawn_as_set_aside(opened: Opened) -> None:
     rows = [
-        {"id": "a", "member": "p", "parents": ["b"]},
-        {"id": "b", "member": "q", "parents": ["a"]},
-        {"id": "c", "member": "q", "parents": ["b"]},
+        {"id": "a", "member": "p", "causes": ["b"]},
+        {"id": "b", "member": "q", "causes": ["a"]},
+        {"id": "c", "member": "q", "causes": ["b"]},
     ]
     shown = opened(trace_of(rows), "#axis=file")
     said = shown.inner_text("#panel")
@@ -518,10 +518,10 @@ def test_lines_end_near_the_picture_and_stay_where_they_are(opened: Opened) -> N
     """An inversion of 3 s and a cause at the same member, in a window of 10 ms."""
     rows = [
         {"id": "late", "member": "p", "send_time": T0 + 3000 * MS},
-        {"id": "early", "member": "q", "send_time": T0, "parents": ["late"]},
+        {"id": "early", "member": "q", "send_time": T0, "causes": ["late"]},
         {"id": "first", "member": "q", "send_time": T0 - 500 * MS},
         {"id": "between", "member": "q", "send_time": T0 + 1000 * MS},
-        {"id": "last", "member": "q", "send_time": T0 + 2500 * MS, "parents": ["first"]},
+        {"id": "last", "member": "q", "send_time": T0 + 2500 * MS, "causes": ["first"]},
     ]
     shown = opened(trace_of(rows))
     number = r"(-?[\d.]+)"

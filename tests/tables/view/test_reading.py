@@ -39,9 +39,9 @@ def test_all_keys_and_all_marks_are_listed(opened: Opened) -> None:
 
 def test_causes_and_effects_are_listed_with_what_they_say(opened: Opened) -> None:
     rows: list[dict[str, Any]] = [
-        {"id": "p:1", "member": "p", "kind": "event", "text": "asks", "parents": []},
-        {"id": "q:1", "member": "q", "kind": "event", "text": "answers", "parents": ["p:1"]},
-        {"id": "r", "member": "q", "kind": "event", "text": "sleeps", "parents": ["q:1"]},
+        {"id": "p:1", "member": "p", "kind": "event", "text": "asks", "causes": []},
+        {"id": "q:1", "member": "q", "kind": "event", "text": "answers", "causes": ["p:1"]},
+        {"id": "r", "member": "q", "kind": "event", "text": "sleeps", "causes": ["q:1"]},
     ]
     shown = opened(trace_of(rows))
     shown.evaluate("antecede.choose(0); antecede.pinIt(0); antecede.choose(2)")

@@ -67,7 +67,7 @@ def test_waits_are_told_the_longest_first() -> None:
 
 
 def test_missing_causes_are_named() -> None:
-    trace = trace_of([{"id": "a", "member": "p", "parents": ["gone", "lost"]}])
+    trace = trace_of([{"id": "a", "member": "p", "causes": ["gone", "lost"]}])
     made = picture(trace, title="t")
     assert made.meta["missing"]["ids"] == 2
     assert {one["id"] for one in made.meta["missing"]["named"]} == {"gone", "lost"}

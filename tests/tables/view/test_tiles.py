@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from antecede.errors import InputError
@@ -140,6 +141,11 @@ def test_a_folder_that_is_taken_or_none(trace: Trace, tmp_path: Path) -> None:
     said = json.loads((folder / ABOUT).read_text())
     (folder / ABOUT).write_text(json.dumps({**said, "version": 9}))
     with pytest.raises(InputError, match="version 9"):
+        Tiles(folder)
+    (folder / ABOUT).write_text(json.dumps(said))
+    (file,) = (folder / "events").iterdir()
+    pq.write_table(pq.read_table(file).drop_columns("causes"), file)
+    with pytest.raises(InputError, match="the tiles lack causes; write them again with --tiles"):
         Tiles(folder)
     (folder / ABOUT).write_text("{")
     with pytest.raises(InputError, match="no readable tiles"):

@@ -129,16 +129,16 @@ def _read_own(args: argparse.Namespace) -> tuple[pyarrow.Table, str]:
 
 
 def _print_overtaking(arrivals: tour.Arrivals) -> None:
-    names = ("member", "id", "parents", arrivals.arrived_by)
+    names = ("member", "id", "causes", arrivals.arrived_by)
     columns = [arrivals.table.column(name).to_pylist() for name in names]
     rows = [
-        (member if arrivals.by_member else "", name, parents, at)
-        for member, name, parents, at in zip(*columns, strict=True)
+        (member if arrivals.by_member else "", name, causes, at)
+        for member, name, causes, at in zip(*columns, strict=True)
     ]
     arrived = {(stream, name): at for stream, name, _, at in rows}
     late = [
-        sum(arrived.get((stream, parent), at) > at for parent in parents)
-        for stream, _, parents, at in rows
+        sum(arrived.get((stream, cause), at) > at for cause in causes)
+        for stream, _, causes, at in rows
     ]
     part = count_and_part(sum(map(bool, late)), len(rows))
     demo.say(

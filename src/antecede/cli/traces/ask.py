@@ -52,8 +52,8 @@ def compute_skew(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None
         return None
     if asked.by == EVENTS:
         edges: Any = edge_table(events)
-        known = edges.filter(pc.is_valid(edges["parent"]))
-        causes, effects = (known[name].to_numpy().astype(np.int64) for name in ("parent", "child"))
+        known = edges.filter(pc.is_valid(edges["cause"]))
+        causes, effects = (known[name].to_numpy().astype(np.int64) for name in ("cause", "effect"))
         return clock_skew(events, causes, effects, time)
     offsets, causes = asked.edges_among(at)
     kept = causes >= 0

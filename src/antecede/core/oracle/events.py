@@ -27,7 +27,7 @@ class EventLike(Protocol):
         """Member of the event."""
 
     @property
-    def parents(self) -> tuple[str, ...]:
+    def causes(self) -> tuple[str, ...]:
         """Ids of declared causes."""
 
     @property
@@ -45,6 +45,6 @@ class OracleEvent(NamedTuple):
     kind: str = EVENT
     id: str = ""
     member: str | None = None
-    parents: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
     clock_members: tuple[str, ...] | None = None
     clock_counts: tuple[int, ...] | None = None

@@ -13,7 +13,7 @@ for each message in it, theirs. Direct causes depend on the relation:
                state transfer delivers without a receive, and counts
     topic      as receipt; a receiver needs only causes that share a topic of its subscriptions
                with the message                                      (Nakayama 2017)
-    reply      the declared parents                                  (Bhavanasi and Iyer)
+    reply      the declared causes                                   (Bhavanasi and Iyer)
     total      as delivery; all members deliver in one order, own messages too
     none       nothing
 
@@ -96,7 +96,7 @@ class History:
         """Return the direct causes of a message."""
         send = self.sends[message]
         if relation == "reply":
-            return {parent for parent in send.parents if parent in self.sends}
+            return {cause for cause in send.causes if cause in self.sends}
         kinds = {
             "none": (),
             "fifo": (SEND,),

@@ -27,7 +27,7 @@ from antecede.lab.check.harness.guarded_calls import (
 
 LOAD_TIMEOUT_S = 60.0
 _HINT = (
-    "derive it from antecede.core.protocols.base.Protocol; docs/design/judging.md has an example"
+    "derive it from antecede.core.protocols.base.Protocol; docs/design/checking.md has an example"
 )
 _EXAMPLE = "docs/own-protocol.md has an example"
 _SMALLEST = {1: (0,)}, (2,)

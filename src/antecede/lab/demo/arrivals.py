@@ -46,12 +46,12 @@ class Arrivals(NamedTuple):
 
     def rows(self) -> list[Arrival]:
         """Return the rows with a sender's timestamp, or all with the arrival order instead."""
-        names = ["member", "id", "parents", self.arrived_by, self.sent_by or self.arrived_by]
+        names = ["member", "id", "causes", self.arrived_by, self.sent_by or self.arrived_by]
         columns = [self.table.column(name).to_pylist() for name in names]
         by_member = self.by_member
         return [
-            Arrival(member if by_member else "", name, tuple(parents), arrived, sent)
-            for member, name, parents, arrived, sent in zip(*columns, strict=True)
+            Arrival(member if by_member else "", name, tuple(causes), arrived, sent)
+            for member, name, causes, arrived, sent in zip(*columns, strict=True)
             if sent is not None
         ]
 
@@ -84,14 +84,14 @@ def arrivals_of(events: pyarrow.Table) -> Arrivals:
 def events_of(table: pyarrow.Table) -> list[Event]:
     """Convert the rows of a trace to events."""
     columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in NAMES}
-    for name in ("parents", "topics"):
+    for name in ("causes", "topics"):
         columns[name] = list(map(tuple, columns[name]))
     return [Event(*row) for row in zip(*columns.values(), strict=True)]
 
 
 def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
-    """Return the events with `parents` from vector clocks, if no causes are declared."""
-    declared = pc.sum(pc.list_value_length(events.column("parents"))).as_py() or 0
+    """Return the events with `causes` from vector clocks, if no causes are declared."""
+    declared = pc.sum(pc.list_value_length(events.column("causes"))).as_py() or 0
     clocked = events.filter(pc.is_valid(events.column("clock_members"))).combine_chunks()
     if declared or not clocked.num_rows:
         return events
@@ -106,9 +106,9 @@ def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
         causes[receiver].append(names[sender])
     by_row = dict(zip(log.row.tolist(), causes, strict=True))
     column = pa.array(
-        [by_row[row] for row in range(len(names))], events.schema.field("parents").type
+        [by_row[row] for row in range(len(names))], events.schema.field("causes").type
     )
-    return clocked.set_column(clocked.column_names.index("parents"), "parents", column)
+    return clocked.set_column(clocked.column_names.index("causes"), "causes", column)
 
 
 def choose_watermarks(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:

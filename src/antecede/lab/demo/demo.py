@@ -80,12 +80,12 @@ def find_delivering_arrivals(events: Iterable[Event]) -> dict[str, dict[str, int
 
 def find_releasing_arrivals(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
     """Return the same for ordered receipts: the last arrival among a message and its causes."""
-    names = ["member", "id", "parents", "file_order", "position"]
+    names = ["member", "id", "causes", "file_order", "position"]
     rows = list(zip(*(ordered.column(name).to_pylist() for name in names), strict=True))
     by_member: dict[str, list[tuple[str, Sequence[str], int, int]]] = defaultdict(list)
-    for member, name, parents, file_order, position in rows:
+    for member, name, causes, file_order, position in rows:
         if position is not None:
-            by_member[member].append((name, parents, file_order, position))
+            by_member[member].append((name, causes, file_order, position))
     return {member: _find_releases(rows) for member, rows in by_member.items()}
 
 
@@ -93,8 +93,8 @@ def _find_releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str,
     in_arrival = sorted(rows, key=lambda row: row[2])
     arrival = {row[0]: number for number, row in enumerate(in_arrival, start=1)}
     release: dict[str, int] = {}
-    for name, parents, _, _ in sorted(rows, key=lambda row: row[3]):
-        waited = [release[parent] for parent in parents if parent in arrival]
+    for name, causes, _, _ in sorted(rows, key=lambda row: row[3]):
+        waited = [release[cause] for cause in causes if cause in arrival]
         release[name] = max([arrival[name], *waited])
     return release
 

@@ -30,7 +30,7 @@ def make_order_spec(arrivals: Arrivals) -> order.OrderSpec:
     """Return the order specification of these rows: declared causes, ties by arrival."""
     return order.OrderSpec(
         id="id",
-        after=("parents",),
+        after=("causes",),
         group="member" if arrivals.by_member else None,
         time=arrivals.arrived_by,
         time_unit="ns" if arrivals.has_times else None,
@@ -81,7 +81,7 @@ def order_on_spark(arrivals: Arrivals, session: Any) -> OrderedRows:
     from antecede.spark import order_with
 
     begin = time.monotonic()
-    columns = ["kind", "member", "id", "parents", arrivals.arrived_by, "file_order"]
+    columns = ["kind", "member", "id", "causes", arrivals.arrived_by, "file_order"]
     frame = session.createDataFrame(arrivals.table.select(list(dict.fromkeys(columns))))
     table = frame.transform(order_with(make_order_spec(arrivals))).toArrow()
     return OrderedRows(table, time.monotonic() - begin)

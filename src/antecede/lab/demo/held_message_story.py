@@ -68,7 +68,7 @@ def find_held(events: Sequence[Event]) -> HeldMessageStory | None:
     held_messages = [
         HeldMessageStory(event.member or "", sends[event.id], arrived, event, sends[key.id])
         for event, arrived, key in _find_released(events)
-        if event.id in sends and key.id in sends and key.id in arrived.parents
+        if event.id in sends and key.id in sends and key.id in arrived.causes
         if sends[key.id].member != sends[event.id].member
     ]
     held_messages.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))

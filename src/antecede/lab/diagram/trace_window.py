@@ -142,19 +142,19 @@ class _TraceWindow:
     def _find_awaited(self, copy: _ReceivedCopy) -> tuple[str, ...]:
         member = copy.event.member
         until = math.inf if copy.delivered is None else copy.delivered
-        parents = self.sends[copy.event.id].parents if copy.event.id in self.sends else ()
+        declared = self.sends[copy.event.id].causes if copy.event.id in self.sends else ()
         return tuple(
-            parent
-            for parent in dict.fromkeys((*parents, *copy.event.parents))
-            if copy.received < self.delivered.get((member, parent), -1) <= until
+            cause
+            for cause in dict.fromkeys((*declared, *copy.event.causes))
+            if copy.received < self.delivered.get((member, cause), -1) <= until
         )
 
     def _describe_violation(self, copy: _ReceivedCopy) -> str:
         member, done = copy.event.member, copy.delivered
         late = [
-            parent
-            for parent in copy.event.parents
-            if done is not None and self.delivered.get((member, parent), -1) > done
+            cause
+            for cause in copy.event.causes
+            if done is not None and self.delivered.get((member, cause), -1) > done
         ]
         return f"before {', '.join(late)}" if late else ""
 

@@ -61,7 +61,7 @@ class SceneChange(NamedTuple):
 def apply_edit(
     text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
 ) -> EditResult:
-    """Return the edited text (kinds: docs/design/play.md); raises EditError, ScenarioError."""
+    """Return the edited text (kinds: docs/design/pages.md); raises EditError, ScenarioError."""
     kind = str(edit.get("kind"))
     if kind == "fresh":
         scenario = EditableScenario.from_text(text, path) if text.strip() else None

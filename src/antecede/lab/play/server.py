@@ -1,4 +1,4 @@
-"""Web site of the playground: its page and the answers to requests (docs/design/play.md).
+"""Web site of the playground: its page and the answers to requests (docs/design/pages.md).
 
 `antecede.core.pages.local_server` controls access. The page holds the text and sends it with each
 request. The server has no state except a running search (`antecede.lab.play.search`). Scenarios

@@ -1,7 +1,7 @@
 """Comparison of a scenario under several protocols, as plain values for a page.
 
 All runs share a time axis. Checks, diagrams and sentences are those of `antecede draw`.
-docs/design/play.md describes the values. Sizes are limited.
+docs/design/pages.md describes the values. Sizes are limited.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class RecordedMember:
                 id=format_message_id(envelope.sender, envelope.seq),
                 member=self.plan.name,
                 seq=envelope.seq,
-                parents=tuple(format_message_id(*cause) for cause in envelope.causes),
+                causes=tuple(format_message_id(*cause) for cause in envelope.causes),
                 topics=(content.topic,),
                 arrival=now_ns,
                 send_time=now_ns + self.offset_ns if kind == SEND else None,

@@ -1,7 +1,7 @@
 """Recorder: starts member processes that communicate over UDP, and merges their events.
 
 The trace holds a `send` row for each message, and a `receive` and a `deliver` row for each member
-that got it. `parents` of send and receive rows are the causes in the message's control information:
+that got it. `causes` of send and receive rows are the causes in the message's control information:
 its immediate dependencies and its sender's previous message. `arrival` is the recorder's clock,
 `send_time` the sender's own.
 """
@@ -163,6 +163,6 @@ def summary(recording: RecordedTrace, members: int) -> str:
             f"{counted(late, 'copy', 'copies')} that arrived {were(late)} not delivered by "
             f"the end, {message} to {member} the first by name"
         )
-    if recording.sent and not any(event.parents for event in recording.events):
+    if recording.sent and not any(event.causes for event in recording.events):
         lines.append("no message has a cause: this order carries none, or no message was a reply")
     return "\n".join(lines)

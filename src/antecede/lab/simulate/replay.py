@@ -90,9 +90,7 @@ def _read_messages(path: Path, changed_ns: int) -> list[TraceMessage]:
     found: dict[str, TraceMessage] = {}
     for row in rows:
         name = row["id"]
-        found.setdefault(
-            name, TraceMessage(name, row["member"], tuple(row["parents"]), row[column])
-        )
+        found.setdefault(name, TraceMessage(name, row["member"], tuple(row["causes"]), row[column]))
     return sorted(found.values(), key=lambda message: message.time)
 
 

@@ -161,7 +161,7 @@ def audit(
 
     >>> from antecede.spark import audit
     >>> rows = [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)]
-    >>> events = spark.createDataFrame(rows, "id string, parents array<string>, arrival long")
+    >>> events = spark.createDataFrame(rows, "id string, causes array<string>, arrival long")
     >>> (row,) = audit(events).collect()
     >>> row.messages, row.edges, row.missing_causes, row.ordered_pairs, row.inversions
     (3, 2, 1, 2, {'arrival': 1})
@@ -194,7 +194,7 @@ def is_clocked(events: DataFrame, format: str, by: By) -> bool:
         return format == "shiviz" or by == "clocks"
     if "clock_members" not in events.columns:
         return False
-    declared = F.sum(F.size("parents")) if "parents" in events.columns else F.lit(0)
+    declared = F.sum(F.size("causes")) if "causes" in events.columns else F.lit(0)
     counts = events.agg(
         F.count("clock_members").alias("clocks"), F.coalesce(declared, F.lit(0)).alias("declared")
     ).first()

@@ -66,7 +66,7 @@ def mark_events(events: DataFrame) -> DataFrame:
 def select_distinct_events(rows: DataFrame) -> DataFrame:
     """Return the events with distinct causes in `CAUSE_IDS` and the hashes `node`, `check`."""
     events = rows.where("first")
-    given = F.col("parents") if "parents" in rows.columns else F.array().cast("array<string>")
+    given = F.col("causes") if "causes" in rows.columns else F.array().cast("array<string>")
     given = F.coalesce(given, F.array().cast("array<string>"))
     blank = F.filter(given, is_blank)
     kept = F.filter(given, lambda name: ~is_blank(name) & (name != F.col("id")))
@@ -86,27 +86,27 @@ def join_causes(effects: DataFrame, causes: DataFrame) -> DataFrame:
     """Return a row per declared cause: columns of the effect, and of the cause (null: missing)."""
     orders = [name for name in ORDERS if name in effects.columns]
     member = ["member"] if "member" in effects.columns else []
-    child = effects.select(
+    effect = effects.select(
         RUN_KEY,
         F.explode(CAUSE_IDS).alias("name"),
-        F.col("node").alias("child"),
-        F.col("check").alias("child_check"),
+        F.col("node").alias("effect"),
+        F.col("check").alias("check_of_effect"),
         *(F.col(name).alias(f"effect_{name}") for name in [*member, *orders]),
     )
-    parent = causes.select(
+    cause = causes.select(
         F.col(RUN_KEY).alias("__cause_run"),
         F.col("id").alias("__cause_id"),
-        F.col("node").alias("parent"),
-        F.col("check").alias("parent_check"),
+        F.col("node").alias("cause"),
+        F.col("check").alias("check_of_cause"),
         *(F.col(name).alias(f"cause_{name}") for name in [*member, *orders]),
     )
-    same = (child[RUN_KEY] == parent["__cause_run"]) & (child["name"] == parent["__cause_id"])
-    return child.join(parent, same, "left").drop("__cause_run", "__cause_id")
+    same = (effect[RUN_KEY] == cause["__cause_run"]) & (effect["name"] == cause["__cause_id"])
+    return effect.join(cause, same, "left").drop("__cause_run", "__cause_id")
 
 
 def find_cycles(events: DataFrame, limits: AuditLimits) -> tuple[DataFrame, DataFrame]:
     """Return the graph's counts, one row per run, and the hashes of events on cycles."""
-    present = join_causes(events, events).where(F.col("parent").isNotNull())
+    present = join_causes(events, events).where(F.col("cause").isNotNull())
     found = count_graphs(present, limits.pairs, limits.max_graph_edges)
     return found.where("node IS NULL").drop("node"), found.where("node IS NOT NULL").select(
         RUN_KEY, "node"
@@ -154,7 +154,7 @@ def count_events(events: DataFrame) -> DataFrame:
 
 def count_edges(edges: DataFrame) -> DataFrame:
     """Count the causes of events that are on no cycle."""
-    there = F.col("parent").isNotNull()
+    there = F.col("cause").isNotNull()
     orders = [name.removeprefix("effect_") for name in edges.columns if name.startswith("effect_")]
     cross = F.lit(None).cast("boolean")
     if "member" in orders:

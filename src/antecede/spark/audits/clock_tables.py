@@ -243,7 +243,7 @@ def find_message_edges(changed: DataFrame, orders: list[str]) -> tuple[DataFrame
         RUN_KEY, F.col("member").alias("effect_member"), "effect", F.explode("edges").alias("edge")
     ).select(
         RUN_KEY,
-        F.lit(0).alias("parent"),
+        F.lit(0).alias("cause"),
         F.lit(None).cast("string").alias("name"),
         "effect_member",
         F.col("edge.other").alias("cause_member"),

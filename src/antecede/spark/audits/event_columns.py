@@ -42,6 +42,7 @@ def select_events(df: DataFrame, *, with_row: bool = False) -> DataFrame:
         )
     if "id" not in df.columns:
         raise InputError(f"no column id; there are {', '.join(df.columns)}")
+    schema.check_cause_column(df.columns)
     names = [name for name in schema.NAMES if name in df.columns]
     chosen = [_cast_column(df, name).alias(name) for name in names]
     # `column_of`: a name with dots is one column.
@@ -62,7 +63,7 @@ def _cast_column(df: DataFrame, name: str) -> Column:
     good: tuple[type[t.DataType], ...] = (t.IntegralType, t.NullType)
     if "string" in wanted:
         good = (*good, t.StringType)
-    if name in ("id", "parents", "member", "run"):
+    if name in ("id", "causes", "member", "run"):
         good = (*good, t.FloatType, t.DoubleType)
     if not isinstance(inner, good):
         raise InputError(

@@ -68,7 +68,7 @@ def measure_false_causality(
 
     >>> from antecede.spark import measure_false_causality
     >>> rows = [("a", [], 0), ("b", ["a"], 1), ("c", [], 2)]
-    >>> events = spark.createDataFrame(rows, "id string, parents array<string>, file_order long")
+    >>> events = spark.createDataFrame(rows, "id string, causes array<string>, file_order long")
     >>> (row,) = measure_false_causality(events, rules=["arrival"]).collect()
     >>> row.events, row.ordered, row.causal, row.false_pairs
     (3, 3, 1, 2)
@@ -141,7 +141,7 @@ def find_violations(
     >>> rows = [("send", "a", "P", [], 0), ("deliver", "a", "Q", [], 1)]
     >>> rows += [("send", "b", "Q", ["a"], 2)]
     >>> rows += [("deliver", "b", "R", [], 3), ("deliver", "a", "R", [], 4)]
-    >>> columns = "kind string, id string, member string, parents array<string>, file_order long"
+    >>> columns = "kind string, id string, member string, causes array<string>, file_order long"
     >>> found = find_violations(spark.createDataFrame(rows, columns))
     >>> [(row.member, row.message, row.cause) for row in found.collect()]
     [('R', 'b', 'a')]

@@ -44,7 +44,7 @@ def find_quarantined(
 
     >>> from antecede.spark import quarantined
     >>> rows = [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])]
-    >>> events = spark.createDataFrame(rows, "id string, parents array<string>")
+    >>> events = spark.createDataFrame(rows, "id string, causes array<string>")
     >>> sorted((found.row.id, found.reason) for found in find_quarantined(events).collect())[:2]
     [('', 'no id'), ('a', 'causes form a cycle: a <- b <- a')]
     """
@@ -63,7 +63,7 @@ def find_quarantined(
         chosen, causes.AuditLimits(PairChoice(pairs=False), max_graph_edges)
     )
     whole = chosen.join(cyclic, [RUN_KEY, "node"], "left_semi").select(
-        RUN_KEY, ROW_ORDER, "id", F.col(causes.CAUSE_IDS).alias("parents")
+        RUN_KEY, ROW_ORDER, "id", F.col(causes.CAUSE_IDS).alias("causes")
     )
     refused = describe_run_limit("naming the events on cycles", max_run_bytes)
 

@@ -29,7 +29,7 @@ from antecede.tables.kernels import Ints, graph, steps_needed
 
 MAX_GRAPH_EDGES = 40_000_000
 """Limit of one run's edges in its task: about 4 GiB of memory while they are numbered."""
-END_COLUMNS = ("child", "child_check", "parent", "parent_check")
+END_COLUMNS = ("effect", "check_of_effect", "cause", "check_of_cause")
 _ESTIMATE_COLUMNS = ("estimated", "low", "high")
 _RESULT_SCHEMA = (
     f"{RUN_KEY} string, node long, ordered long, redundant long, "
@@ -59,13 +59,13 @@ def count_graphs(edges: DataFrame, choice: PairChoice, max_edges: int) -> DataFr
 
 
 def _count_graph(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatch:
-    nodes, child, parent = _number_nodes(key, table)
-    of = graph.build_graph(len(nodes), child, parent)
+    nodes, effect, cause = _number_nodes(key, table)
+    of = graph.build_graph(len(nodes), effect, cause)
     cycle = graph.nodes_on_cycles(of)
     bad = np.flatnonzero(cycle >= 0)
     if len(bad):
-        kept = (cycle[child] < 0) & (cycle[parent] < 0)
-        of = graph.build_graph(len(nodes), child[kept], parent[kept])
+        kept = (cycle[effect] < 0) & (cycle[cause] < 0)
+        of = graph.build_graph(len(nodes), effect[kept], cause[kept])
     found = _count_pairs(key, of, nodes, choice)
     n = 1 + len(bad)
 
@@ -89,8 +89,10 @@ def _count_graph(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatc
 
 def _number_nodes(key: str, table: pa.Table) -> tuple[Ints, Ints, Ints]:
     """Return the hashes of the nodes, and the edges as node numbers."""
-    ends = np.concatenate([table["child"].to_numpy(), table["parent"].to_numpy()])
-    check = np.concatenate([table["child_check"].to_numpy(), table["parent_check"].to_numpy()])
+    ends = np.concatenate([table["effect"].to_numpy(), table["cause"].to_numpy()])
+    check = np.concatenate(
+        [table["check_of_effect"].to_numpy(), table["check_of_cause"].to_numpy()]
+    )
     nodes, first, number = np.unique(ends, return_index=True, return_inverse=True)
     if (check[first][number] != check).any():
         raise InputError(f"{describe_run(key)}: two ids have one 64-bit hash; rename one of them")
@@ -104,7 +106,7 @@ def _count_pairs(
     if choice.pairs is True and needed > choice.steps:
         raise InputError(
             f"{describe_run(key)}: counting the pairs of {graph_of_run.nodes:,} events with "
-            f"{len(graph_of_run.parent):,} edges takes {needed:,} steps; the limit is "
+            f"{len(graph_of_run.cause):,} edges takes {needed:,} steps; the limit is "
             f"{choice.steps:,} (pair_steps=): raise it, estimate the pairs (pairs='estimate'), or "
             "omit them (pairs=False)"
         )

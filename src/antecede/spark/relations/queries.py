@@ -153,7 +153,7 @@ def _describe_unknown_id(df: DataFrame, name: str) -> str:
 def _traverse_causes(
     df: DataFrame, seeds: DataFrame, max_supersteps: int, *, backwards: bool
 ) -> DataFrame:
-    spec = order_spec(id="id", after="parents", group=RUN)
+    spec = order_spec(id="id", after="causes", group=RUN)
     edges = find_edges(df, spec, backwards=backwards).persist()
     begin = seeds.select(F.col(RUN).alias("g"), F.col("id").alias("k")).distinct()
     try:

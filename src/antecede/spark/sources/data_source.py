@@ -55,7 +55,7 @@ MAX_STREAM_FILES = 200_000
 """Limit of files in a folder that a stream reads."""
 COLUMN_OPTIONS = {
     "id": "id",
-    "after": "parents",
+    "after": "causes",
     "member": "member",
     "seq": "seq",
     "time": "send_time",

@@ -92,7 +92,7 @@ class Survey:
     """Number of events in each part."""
     known: Counter[str]
     """Number of rows with a value, by column of the schema."""
-    parents: int = 0
+    causes: int = 0
     multi_topic_events: int = 0
     bad: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
@@ -156,7 +156,7 @@ def survey(
         found.events += result.events
         found.known.update(result.known)
         found.reasons.update(result.reasons)
-        found.parents += result.parents
+        found.causes += result.causes
         found.multi_topic_events += result.multi_topic_events
         found.bad += result.bad
         found.first_bad = found.first_bad or result.first_bad
@@ -180,7 +180,7 @@ def _survey_task(task: TableTask, options: ReadOptions, part: Path | None, forma
         found.events[0] += table.num_rows
         for name in NAMES:
             found.known[name] += table.num_rows - table.column(name).null_count
-        found.parents += _sum(pc.list_value_length(table["parents"]))
+        found.causes += _sum(pc.list_value_length(table["causes"]))
         found.multi_topic_events += _sum(pc.greater(pc.list_value_length(table["topics"]), 1))
         found.details = last.details
         if last.quarantine.num_rows:
@@ -274,7 +274,7 @@ def order_files(
             "topic: remove --topic, or name the column that holds an event's only topic"
         )
     _check_user_columns(found.user_schema, format)
-    clocked = bool(found.known["clock_members"]) and not found.parents and by != SEQ
+    clocked = bool(found.known["clock_members"]) and not found.causes and by != SEQ
     distinct_rows = _select_distinct(
         read_numbered_events(spark, tasks, options, found),
         found.user_schema,
@@ -409,7 +409,7 @@ def _select_distinct(
             "receipts": chosen.receipts,
             "deliveries": chosen.deliveries,
             "causes": chosen.causes,
-            "named": _sum(pc.list_value_length(chosen.events["parents"])),
+            "named": _sum(pc.list_value_length(chosen.events["causes"])),
             "reasons": _count_reasons(chosen.quarantine),
         }
         nothing = {field.name: pa.nulls(1, field.type) for field in schema}

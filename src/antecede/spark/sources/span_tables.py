@@ -61,7 +61,7 @@ from antecede.tables.trace.formats import (
 )
 
 ZIPKIN_SCHEMA = (
-    "kind string, id string, member string, parents array<string>, topics array<string>, "
+    "kind string, id string, member string, causes array<string>, topics array<string>, "
     "start_time long, end_time long, role string, text string, reason string, "
     "unreadable_times long, time_unit string, unreadable_causes long"
 )

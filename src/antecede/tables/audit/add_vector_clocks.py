@@ -1,7 +1,7 @@
 """Conversion of any trace into a vector-clock log, as ShiViz reads it.
 
 If every row has a clock, rows and clocks are unchanged. Otherwise each row is an event of its
-member. A send or plain event is caused by its declared parents, a receipt by the send of its
+member. A send or plain event is caused by its declared causes, a receipt by the send of its
 message, a delivery also by the receipt at its member. A member's own clock or numbers order its
 events, if all rows have them, as far as causes allow. This program order adds edges, except for
 edges on a cycle with causes. A row's clock is the maximum of its causes' clocks and of the member's
@@ -54,13 +54,13 @@ def with_clocks(events: pa.Table, format: str = "table") -> VectorClockLog:
     columns = ("arrival",) if _mask_arrivals(table).any() else OWN_ORDERS
     known = next((name for name in columns if not table[name].null_count), "file_order")
     table = table.sort_by([(known, "ascending"), ("file_order", "ascending")])
-    child, parent = _find_edges(table)
-    cycle = graph.nodes_on_cycles(graph.build_graph(len(table), child, parent)) >= 0
+    effect, cause = _find_edges(table)
+    cycle = graph.nodes_on_cycles(graph.build_graph(len(table), effect, cause)) >= 0
     if cycle.any():
         left_out["caused by itself, through others"] = int(cycle.sum())
         table = table.filter(pa.array(~cycle))
-        child, parent = _find_edges(table)
-    entries = _compute_entries(table, graph.build_graph(len(table), child, parent))
+        effect, cause = _find_edges(table)
+    entries = _compute_entries(table, graph.build_graph(len(table), effect, cause))
     return VectorClockLog(entries, len(table), _has_several_runs(table), True, left_out)
 
 
@@ -116,8 +116,8 @@ def _find_edges(table: pa.Table) -> tuple[Ints, Ints]:
     second = _mask_arrivals(table)
     own_rows = np.flatnonzero(~second)
     edges = graph.edge_table(table.take(own_rows))
-    edges = edges.filter(edges["parent"].is_valid())
-    child, parent = own_rows[edges["child"].to_numpy()], own_rows[edges["parent"].to_numpy()]
+    edges = edges.filter(edges["cause"].is_valid())
+    effect, cause = own_rows[edges["effect"].to_numpy()], own_rows[edges["cause"].to_numpy()]
     codes = encode_column(graph.keys(table))[1]
     sent = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
     sent[codes[own_rows]] = own_rows
@@ -128,8 +128,8 @@ def _find_edges(table: pa.Table) -> tuple[Ints, Ints]:
     delivered = copies[_mask_kind(table, DELIVER)[copies]]
     first = dict(zip(at[received].tolist(), received.tolist(), strict=True))
     before = np.array([first.get(key, -1) for key in at[delivered].tolist()], np.int64)
-    children = np.concatenate([child, copies[source >= 0], delivered[before >= 0]])
-    return children, np.concatenate([parent, source[source >= 0], before[before >= 0]])
+    effects = np.concatenate([effect, copies[source >= 0], delivered[before >= 0]])
+    return effects, np.concatenate([cause, source[source >= 0], before[before >= 0]])
 
 
 def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[ShivizEvent]:
@@ -142,7 +142,7 @@ def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[ShivizEve
     runs = table["run"].to_pylist()
     texts, kinds, ids = (table[name].to_pylist() for name in ("text", "kind", "id"))
     order = _group_by_run(table, _sort_rows(table, causes, members))
-    waiting = np.bincount(causes.parent, minlength=causes.nodes).tolist()
+    waiting = np.bincount(causes.cause, minlength=causes.nodes).tolist()
     clocks: dict[int, dict[str, int]] = {}
     last: dict[str, dict[str, int]] = {}
     for place, row in enumerate(order.tolist()):
@@ -150,7 +150,7 @@ def _compute_entries(table: pa.Table, causes: graph.Graph) -> Iterator[ShivizEve
         if place and runs[row] != runs[int(order[place - 1])]:
             last = {}
         clock = dict(last.get(member, ()))
-        for above in causes.parent[causes.start[row] : causes.start[row + 1]].tolist():
+        for above in causes.cause[causes.start[row] : causes.start[row + 1]].tolist():
             for host, count in clocks[above].items():
                 if clock.get(host, 0) < count:
                     clock[host] = count
@@ -173,17 +173,17 @@ def _sort_rows(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints
     rows = np.lexsort((np.arange(len(table)), member, run))
     same = (member[rows][1:] == member[rows][:-1]) & (run[rows][1:] == run[rows][:-1])
     after, before = rows[1:][same], rows[:-1][same]
-    child = causes.child()
+    effect = causes.effect()
     whole = graph.build_graph(
-        causes.nodes, np.concatenate([child, after]), np.concatenate([causes.parent, before])
+        causes.nodes, np.concatenate([effect, after]), np.concatenate([causes.cause, before])
     )
     cycle = graph.nodes_on_cycles(whole)
     if (cycle >= 0).any():  # a member's own order contradicts the causes
         keep = (cycle[after] < 0) | (cycle[after] != cycle[before])
         whole = graph.build_graph(
             causes.nodes,
-            np.concatenate([child, after[keep]]),
-            np.concatenate([causes.parent, before[keep]]),
+            np.concatenate([effect, after[keep]]),
+            np.concatenate([causes.cause, before[keep]]),
         )
     return graph.sort_causes_first(whole)
 
@@ -197,8 +197,8 @@ def _use_traces_as_runs(table: pa.Table) -> pa.Table:
     trace = pc.list_flatten(topics)
     code = encode_column(trace, nulls=True)[1]
     edges = graph.edge_table(table)
-    edges = edges.filter(edges["parent"].is_valid())
-    crossing = code[edges["child"].to_numpy()] != code[edges["parent"].to_numpy()]
+    edges = edges.filter(edges["cause"].is_valid())
+    crossing = code[edges["effect"].to_numpy()] != code[edges["cause"].to_numpy()]
     place = table.column_names.index("run")
     return table if crossing.any() else table.set_column(place, "run", trace)
 

@@ -57,22 +57,22 @@ def by_causes(
         details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
         events = events.take(np.flatnonzero(cycle < 0))
         causes, edges = _build_graph(events)
-    child, parent = edges["child"].to_numpy(), edges["parent"]
-    declared = np.bincount(child, minlength=len(events))
+    effect, cause = edges["effect"].to_numpy(), edges["cause"]
+    declared = np.bincount(effect, minlength=len(events))
     found = find_pairs(causes, lambda: hash_ids(events), choice)
     pairs = count_pairs_within_runs(events)
     details |= format_estimate(found, pairs)
     details |= _count_missing(events, edges)
     keys = {
-        "edges": len(causes.parent),
+        "edges": len(causes.cause),
         "roots": int(np.count_nonzero(declared == 0)),
         "merges": int(np.count_nonzero(declared > 1)),
         "max_causes": int(declared.max(initial=0)),
-        "missing_causes": int(parent.null_count),
+        "missing_causes": int(cause.null_count),
         "self_causes": named_self,
-        **format_pair_keys(found, pairs, len(causes.parent)),
+        **format_pair_keys(found, pairs, len(causes.cause)),
     }
-    return AuditCounts(events, causes.parent, causes.child(), keys, quarantine, details)
+    return AuditCounts(events, causes.cause, causes.effect(), keys, quarantine, details)
 
 
 def count_by_clocks(events: pa.Table) -> AuditCounts:
@@ -144,18 +144,18 @@ def measure_steps_back(counts: AuditCounts, order: str) -> Ints | None:
 
 def _build_graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
     edges = graph.edge_table(events)
-    present = edges.filter(edges["parent"].is_valid())
+    present = edges.filter(edges["cause"].is_valid())
     causes = graph.build_graph(
-        len(events), present["child"].to_numpy(), present["parent"].to_numpy()
+        len(events), present["effect"].to_numpy(), present["cause"].to_numpy()
     )
     return causes, edges
 
 
 def _count_missing(events: pa.Table, edges: Any) -> dict[str, Any]:
     """Count missing ids that events name, by run; hint at several ids in one."""
-    nowhere = edges.filter(edges["parent"].is_null())
-    ids: list[Any] = nowhere["parent_id"].to_pylist()
-    runs = pc.fill_null(events["run"].take(nowhere["child"]), "").to_pylist()
+    nowhere = edges.filter(edges["cause"].is_null())
+    ids: list[Any] = nowhere["cause_id"].to_pylist()
+    runs = pc.fill_null(events["run"].take(nowhere["effect"]), "").to_pylist()
     known: set[Any] = {*events["id"].to_pylist()} if ids else set()
     hint = several_in_one(ids, known)
     found = {"missing_ids": len({*zip(runs, ids, strict=True)})}
@@ -165,10 +165,10 @@ def _count_missing(events: pa.Table, edges: Any) -> dict[str, Any]:
 def _describe_cycles(events: pa.Table, causes: graph.Graph, cycle: Ints) -> list[str]:
     reasons = []
     ids = events["id"]
-    child = causes.child()
+    effect = causes.effect()
     for number in range(int(cycle.max()) + 1):
-        inside = (cycle[child] == number) & (cycle[causes.parent] == number)
-        part = graph.build_graph(causes.nodes, child[inside], causes.parent[inside])
+        inside = (cycle[effect] == number) & (cycle[causes.cause] == number)
+        part = graph.build_graph(causes.nodes, effect[inside], causes.cause[inside])
         circle = [ids[row].as_py() for row in graph.find_cycle(part)]
         shown = " <- ".join(circle[:SHOWN_IDS])
         more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""

@@ -110,7 +110,7 @@ def audit_events(
     """Count over a table of events in the schema; all columns but `id` are optional.
 
     The counts use vector clocks if the format is `shiviz`, or if events have clocks and none
-    declares a parent; otherwise declared parents. `clocked` sets this for a part of a trace.
+    declares a cause; otherwise declared causes. `clocked` sets this for a part of a trace.
     `choice`: treatment of pairs, which are never estimated by clocks. `quarantine` and `details`:
     results of the reader. `named`: adds the details that name events. Raise InputError if a column
     is not of the schema.
@@ -119,7 +119,7 @@ def audit_events(
     if SOURCE in (details or {}):  # causes were built from members' own numbers
         clocked = False
     if clocked is None:
-        declared = pc.sum(pc.list_value_length(table["parents"])).as_py()
+        declared = pc.sum(pc.list_value_length(table["causes"])).as_py()
         has_clocks = table["clock_members"].null_count < len(table)
         clocked = format == "shiviz" or (has_clocks and not declared)
     bad = [quarantine] if quarantine is not None else []

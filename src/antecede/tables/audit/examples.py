@@ -63,13 +63,13 @@ def _find_worst_inversions(counts: AuditCounts) -> dict[str, dict[str, Any]]:
 
 def _list_missing(events: pa.Table, quarantine: pa.Table, limit: int) -> list[dict[str, Any]]:
     edges: Any = graph.edge_table(events)
-    edges = edges.filter(edges["parent"].is_null())
-    runs = events["run"].take(edges["child"]).to_pylist()
-    named = list(zip(runs, edges["parent_id"].to_pylist(), strict=True))
+    edges = edges.filter(edges["cause"].is_null())
+    runs = events["run"].take(edges["effect"]).to_pylist()
+    named = list(zip(runs, edges["cause_id"].to_pylist(), strict=True))
     counted = Counter(named)
     first: dict[Any, int] = {}
-    for key, child in zip(named, edges["child"].to_pylist(), strict=True):
-        first[key] = min(child, first.get(key, child))
+    for key, effect in zip(named, edges["effect"].to_pylist(), strict=True):
+        first[key] = min(effect, first.get(key, effect))
     bad = set(quarantine["id"].to_pylist())
     order = sorted(counted, key=lambda key: (-counted[key], first[key], key[1]))
     return [

@@ -61,7 +61,7 @@ WAYS: Final = (EVENTS, CLOCKS, CAUSES)
 NO_EVENTS: Final = "excluded: unreadable, or in conflict with an earlier row of their id"
 LOOK_ALIKE: Final = 5  # ids in a message
 CAUSALITY_COLUMNS: Final = (
-    "parents",
+    "causes",
     "clock_members",
     "kind",
 )  # a table needs one of these
@@ -109,7 +109,7 @@ def _check_table(table: Any) -> None:
     if "id" in table.column_names and not set(CAUSALITY_COLUMNS) & set(table.column_names):
         there = ", ".join(table.column_names)
         raise InputError(
-            "no source of causality: name the column of causes `parents`, or give clock_members "
+            "no source of causality: name the column of causes `causes`, or give clock_members "
             "and clock_counts, or kind (send, receive, deliver); the columns are "
             f"{there:.200}"
         )
@@ -136,7 +136,7 @@ class Causality:
 
     >>> import pyarrow as pa
     >>> from antecede.tables.causality import Causality
-    >>> log = pa.table({"id": ["a", "b", "c", "d"], "parents": [[], ["a"], ["a"], ["c"]]})
+    >>> log = pa.table({"id": ["a", "b", "c", "d"], "causes": [[], ["a"], ["a"], ["c"]]})
     >>> queries = Causality(log)
     >>> queries.precedes("a", "d"), queries.concurrent("b")["id"].to_pylist()
     (True, ['c', 'd'])
@@ -262,7 +262,7 @@ class Causality:
 
     def _note_missing_causes(self, count: int) -> None:
         ids: Any = self.events["id"]
-        lists: Any = self.events["parents"].combine_chunks()
+        lists: Any = self.events["causes"].combine_chunks()
         named = pc.list_flatten(lists)
         there = pc.is_in(
             in_run(self.events, named, pc.list_parent_indices(lists)), keys(self.events)

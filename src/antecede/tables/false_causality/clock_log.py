@@ -152,6 +152,6 @@ def _build_past(log: ClockLog, vector: Counters) -> Graph:
     receiver, column = np.nonzero(newer)
     begin = log.start[np.unique(log.member)]
     sender = log.sorted_event[begin[column] + vector[receiver, column] - 1]
-    child = log.row[np.r_[receiver, follows]]
-    parent = log.row[np.r_[sender, follows - 1]]
-    return build_graph(len(log.own), child, parent)
+    effect = log.row[np.r_[receiver, follows]]
+    cause = log.row[np.r_[sender, follows - 1]]
+    return build_graph(len(log.own), effect, cause)

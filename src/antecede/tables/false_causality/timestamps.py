@@ -110,7 +110,7 @@ def check_timestamps(timestamps: Stamps) -> None:
         raise LocalError(f"unknown sender; expected 0 to {senders - 1}")
     if timestamps.past is None:
         _check_growth(timestamps)
-    elif (timestamps.lt[timestamps.past.parent] >= timestamps.lt[timestamps.past.child()]).any():
+    elif (timestamps.lt[timestamps.past.cause] >= timestamps.lt[timestamps.past.effect()]).any():
         raise LocalError("column lt does not grow from every cause to its effect")
 
 

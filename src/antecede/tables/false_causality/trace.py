@@ -37,7 +37,16 @@ from antecede.tables.false_causality.executions import (
 )
 from antecede.tables.false_causality.kernels.timestamps import Happenings, sort_rows
 from antecede.tables.kernels import Bools, Graph, Ints, encode_column, graph
-from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank, conform, distinct, ids_of
+from antecede.tables.trace import (
+    DELIVER,
+    RECEIVE,
+    SEND,
+    are_blank,
+    conform,
+    distinct,
+    ids_of,
+    schema,
+)
 
 pc: Any = pyarrow.compute  # incomplete stubs
 
@@ -62,6 +71,7 @@ def runs_with_rows(
         raise InputError(f"unknown relation {relation!r}; choose from {', '.join(RELATIONS)}")
     if "id" not in events.column_names:
         raise InputError(f"no column id; found {', '.join(events.column_names)}")
+    schema.check_cause_column(events.column_names)
     for name, table in split_by_run(events):
         yield _read_run(name, table, relation), table
 
@@ -165,7 +175,7 @@ def _read_sends_and_arrivals(name: str | None, table: pa.Table, relation: str) -
         causal_order=steps,
         is_checked=kind[DELIVER] if kind[DELIVER].any() else kind[RECEIVE],
         file_order=to_integers(table["file_order"]),
-        declared_causes=_build_graph(declared) if "parents" in declared.column_names else None,
+        declared_causes=_build_graph(declared) if "causes" in declared.column_names else None,
         excluded_rows=notes,
         never_sent=[str(ids[one]) for one in np.flatnonzero(number < 0)],
     )
@@ -190,8 +200,8 @@ def _collect_arrivals(
 
 def _read_declared_causes(name: str | None, table: pa.Table) -> TraceRun:
     notes: dict[str, int] = {}
-    if "parents" not in table.column_names:
-        raise InputError("no source of causality: no receipts, no vector clocks, no column parents")
+    if "causes" not in table.column_names:
+        raise InputError("no source of causality: no receipts, no vector clocks, no column causes")
     rows = distinct(conform(table), by_clock=False)
     table = rows.events.combine_chunks()
     second_hand = mask_kind(table, RECEIVE) | mask_kind(table, DELIVER)
@@ -232,16 +242,16 @@ def _list_edges(table: pa.Table) -> Any:
 
 def _list_missing_causes(name: str | None, table: pa.Table) -> pa.Table:
     edges = _list_edges(table)
-    edges = edges.filter(edges["parent"].is_null())
-    edges = edges.take(np.argsort(edges["child"].to_numpy(), kind="stable"))
+    edges = edges.filter(edges["cause"].is_null())
+    edges = edges.take(np.argsort(edges["effect"].to_numpy(), kind="stable"))
     run = pa.array([name] * len(edges), pa.string())
-    message = table["id"].take(edges["child"]).cast(pa.string())
-    cause = edges["parent_id"].cast(pa.string())
+    message = table["id"].take(edges["effect"]).cast(pa.string())
+    cause = edges["cause_id"].cast(pa.string())
     return pa.Table.from_arrays([run, message, cause], schema=MISSING_CAUSE_SCHEMA)
 
 
 def _build_graph(table: pa.Table) -> Graph:
     edges = _list_edges(table)
-    edges = edges.filter(edges["parent"].is_valid())
-    child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
-    return graph.build_graph(len(table), child, parent)
+    edges = edges.filter(edges["cause"].is_valid())
+    effect, cause = (edges[column].to_numpy().astype(np.int64) for column in ("effect", "cause"))
+    return graph.build_graph(len(table), effect, cause)

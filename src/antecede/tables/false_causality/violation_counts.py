@@ -175,9 +175,9 @@ def _count_each_relation(
 
 
 def _has_declared_causes(run: pa.Table) -> bool:
-    if "parents" not in run.column_names:
+    if "causes" not in run.column_names:
         return False
-    sent = run["parents"].filter(pa.array(mask_kind(run, SEND)))
+    sent = run["causes"].filter(pa.array(mask_kind(run, SEND)))
     return bool(pc.sum(pc.list_value_length(sent)).as_py())
 
 

@@ -55,7 +55,7 @@ def find_violations(
 ) -> pa.Table:
     """Return the causal violations in the order of rows, as `VIOLATION_SCHEMA`.
 
-    `relation`: see `runs_of`; under "reply" causes are the declared parents. `addressed`: message
+    `relation`: see `runs_of`; under "reply" causes are the declared ones. `addressed`: message
     -> members, in addition to its receivers. Raise as `runs_of`, and InputError if `addressed`
     names a message without a send.
     """
@@ -84,7 +84,7 @@ def find_in_events(
         )
         if declared:
             if run.declared_causes is None:
-                raise InputError("no column parents with declared causes")
+                raise InputError("no declared causes in column causes")
             violations = find_by_causes(run.declared_causes, copies)
         else:
             assert run.causal_order is not None

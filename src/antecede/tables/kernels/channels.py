@@ -92,9 +92,9 @@ def _sort_events(copies: ChannelCopies) -> Ints:
     never = np.r_[np.zeros(messages, np.bool_), copies.is_missing]
     order = np.lexsort((np.r_[copies.send_row, copies.row], never, member))
     follows = np.flatnonzero(np.diff(member[order]) == 0)
-    child = np.r_[order[follows + 1], np.arange(messages, events)]
-    parent = np.r_[order[follows], copies.message]
-    return sort_causes_first(build_graph(events, child, parent))
+    effect = np.r_[order[follows + 1], np.arange(messages, events)]
+    cause = np.r_[order[follows], copies.message]
+    return sort_causes_first(build_graph(events, effect, cause))
 
 
 @njit

@@ -1,7 +1,7 @@
-"""Graphs of declared causes: parents, causal order, cycles.
+"""Graphs of declared causes: edges, causal order, cycles.
 
-Nodes are the rows of a table of events, 0 to n-1. The parents of node v are
-`parent[start[v]:start[v+1]]`, distinct and ascending.
+Nodes are the rows of a table of events, 0 to n-1. The causes of node v are
+`cause[start[v]:start[v+1]]`, distinct and ascending.
 """
 
 from __future__ import annotations
@@ -21,65 +21,65 @@ from antecede.tables.trace import keys as keys
 
 
 class Graph(NamedTuple):
-    """Parents of each node, as offsets and a flat list."""
+    """Causes of each node, as offsets and a flat list."""
 
-    start: Ints  # [n + 1]: where each node's parents begin
-    parent: Ints  # [edges]: parents, node after node
+    start: Ints  # [n + 1]: where each node's causes begin
+    cause: Ints  # [edges]: causes, node after node
 
     @property
     def nodes(self) -> int:
         """Number of nodes."""
         return len(self.start) - 1
 
-    def child(self) -> Ints:
-        """Return the child of each edge, parallel to `parent`."""
+    def effect(self) -> Ints:
+        """Return the effect of each edge, parallel to `cause`."""
         return np.repeat(np.arange(self.nodes, dtype=np.int64), np.diff(self.start))
 
 
 def edge_table(events: pa.Table) -> pa.Table:
-    """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
+    """Return the declared causes as rows (effect, cause, cause_id) of an Arrow table.
 
-    `child` and `parent` are row numbers of `events`, whose (run, id) must be distinct. `parent` is
-    null if no row has that id. Parents are distinct; an event that names itself has child = parent.
+    `effect` and `cause` are row numbers of `events`, whose (run, id) must be distinct. `cause` is
+    null if no row has that id. Causes are distinct; an event that names itself has effect = cause.
     """
-    parents = cast("Any", events["parents"].combine_chunks())
-    if isinstance(parents, pa.ChunkedArray):  # no chunks
-        parents = pa.array([], parents.type)
-    names = pc.list_flatten(parents)
-    child = cast("Any", pc.list_parent_indices(parents)).cast(pa.int64())
+    causes = cast("Any", events["causes"].combine_chunks())
+    if isinstance(causes, pa.ChunkedArray):  # no chunks
+        causes = pa.array([], causes.type)
+    names = pc.list_flatten(causes)
+    effect = cast("Any", pc.list_parent_indices(causes)).cast(pa.int64())
     known = names.is_valid()
-    names, child = names.filter(known), child.filter(known)
-    own = in_run(events, names, child)
-    parent = pc.index_in(own, value_set=keys(events)).cast(pa.int64())
-    table = pa.table({"child": child, "parent": parent, "parent_id": names})
+    names, effect = names.filter(known), effect.filter(known)
+    own = in_run(events, names, effect)
+    cause = pc.index_in(own, value_set=keys(events)).cast(pa.int64())
+    table = pa.table({"effect": effect, "cause": cause, "cause_id": names})
     if len(table) < 2:
         return table
     return (
-        table.group_by(["child", "parent_id"], use_threads=False)
-        .aggregate([("parent", "min")])
-        .rename_columns(["child", "parent_id", "parent"])
-        .select(["child", "parent", "parent_id"])
+        table.group_by(["effect", "cause_id"], use_threads=False)
+        .aggregate([("cause", "min")])
+        .rename_columns(["effect", "cause_id", "cause"])
+        .select(["effect", "cause", "cause_id"])
     )
 
 
-def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
+def build_graph(nodes: int, effect: Ints, cause: Ints) -> Graph:
     """Return the graph of edges in any order, without duplicates and self-loops."""
-    keep = child != parent
-    child, parent = child[keep], parent[keep]
-    order = np.lexsort((parent, child))
-    child, parent = child[order], parent[order]
-    if len(child):
-        first = np.ones(len(child), dtype=np.bool_)
-        first[1:] = (child[1:] != child[:-1]) | (parent[1:] != parent[:-1])
-        child, parent = child[first], parent[first]
+    keep = effect != cause
+    effect, cause = effect[keep], cause[keep]
+    order = np.lexsort((cause, effect))
+    effect, cause = effect[order], cause[order]
+    if len(effect):
+        first = np.ones(len(effect), dtype=np.bool_)
+        first[1:] = (effect[1:] != effect[:-1]) | (cause[1:] != cause[:-1])
+        effect, cause = effect[first], cause[first]
     start = np.zeros(nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(child, minlength=nodes), out=start[1:])
-    return Graph(start, np.ascontiguousarray(parent))
+    np.cumsum(np.bincount(effect, minlength=nodes), out=start[1:])
+    return Graph(start, np.ascontiguousarray(cause))
 
 
 def sort_causes_first(graph: Graph) -> Ints:
-    """Return all nodes, each after its parents, else as in the input [n]; raise CycleError."""
-    order = _sort_depth_first(graph.start, graph.parent)
+    """Return all nodes, each after its causes, else as in the input [n]; raise CycleError."""
+    order = _sort_depth_first(graph.start, graph.cause)
     if len(order) < graph.nodes:
         rows = find_cycle(graph)
         raise CycleError(f"the causes of rows {rows} form a cycle")
@@ -88,17 +88,17 @@ def sort_causes_first(graph: Graph) -> Ints:
 
 def nodes_on_cycles(graph: Graph) -> Ints:
     """Return the number of each node's strong component, from 0, or -1 without a cycle [n]."""
-    if len(_sort_depth_first(graph.start, graph.parent)) == graph.nodes:
+    if len(_sort_depth_first(graph.start, graph.cause)) == graph.nodes:
         return np.full(graph.nodes, -1, dtype=np.int64)
     everywhere = np.ones(graph.nodes, dtype=np.bool_)
-    component = strong_components(graph.start[:-1], graph.start[1:], graph.parent, everywhere)
+    component = strong_components(graph.start[:-1], graph.start[1:], graph.cause, everywhere)
     big = np.bincount(component, minlength=1) > 1
     number = np.cumsum(big) - 1
     return np.where(big[component], number[component], -1)
 
 
 def find_cycle(graph: Graph) -> list[int]:
-    """Return the nodes of one cycle, each a parent of the previous one; [] without cycles."""
+    """Return the nodes of one cycle, each a cause of the previous one; [] without cycles."""
     component = nodes_on_cycles(graph)
     inside = np.flatnonzero(component >= 0)
     if not len(inside):
@@ -108,13 +108,13 @@ def find_cycle(graph: Graph) -> list[int]:
     while node not in seen:
         seen[node] = len(path)
         path.append(node)
-        parents = graph.parent[graph.start[node] : graph.start[node + 1]]
-        node = int(parents[component[parents] == component[node]][0])
+        causes = graph.cause[graph.start[node] : graph.start[node + 1]]
+        node = int(causes[component[causes] == component[node]][0])
     return path[seen[node] :]
 
 
 @njit
-def _sort_depth_first(start: Ints, parent: Ints) -> Ints:
+def _sort_depth_first(start: Ints, cause: Ints) -> Ints:
     n = len(start) - 1
     order = np.empty(n, np.int64)
     state = np.zeros(n, np.int8)  # 0 new, 1 on the stack, 2 placed
@@ -130,7 +130,7 @@ def _sort_depth_first(start: Ints, parent: Ints) -> Ints:
         while depth > 0:
             node = stack[depth - 1]
             if position[node] < start[node + 1]:
-                above = parent[position[node]]
+                above = cause[position[node]]
                 position[node] += 1
                 if state[above] == 1:
                     return order[:placed]

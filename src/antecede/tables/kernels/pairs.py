@@ -2,7 +2,7 @@
 
 In a forest the ordered pairs are the sum of the depths. In a graph each past is a bitset, for one
 block of columns (possible causes) at a time: memory is n * block / 8 bytes. An edge p -> c is
-implied if p is in the past of another parent of c.
+implied if p is in the past of another cause of c.
 """
 
 from __future__ import annotations
@@ -38,36 +38,36 @@ def count_pairs(graph: Graph, words: int | None = None) -> PairCounts:
     order = sort_causes_first(graph)
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
-    child = graph.child()
-    # In the new numbering every parent precedes its child.
-    inner = build_graph(n, rank[child], rank[graph.parent])
-    redundant = np.zeros(len(graph.parent), dtype=np.bool_)
+    effect = graph.effect()
+    # In the new numbering every cause precedes its effect.
+    inner = build_graph(n, rank[effect], rank[graph.cause])
+    redundant = np.zeros(len(graph.cause), dtype=np.bool_)
     if np.diff(graph.start).max(initial=0) <= 1:
-        ordered = int(_sum_depths(inner.start, inner.parent))
+        ordered = int(_sum_depths(inner.start, inner.cause))
     else:
         width = words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * n))))
-        ordered, implied = _count_closure(inner.start, inner.parent, width)
-        there = np.lexsort((rank[graph.parent], rank[child]))  # edges in the order of `inner`
+        ordered, implied = _count_closure(inner.start, inner.cause, width)
+        there = np.lexsort((rank[graph.cause], rank[effect]))  # edges in the order of `inner`
         redundant[there] = implied
     return PairCounts(int(ordered), n * (n - 1) // 2 - int(ordered), redundant)
 
 
 @njit
-def _sum_depths(start: Ints, parent: Ints) -> int:
+def _sum_depths(start: Ints, cause: Ints) -> int:
     n = len(start) - 1
     depth = np.zeros(n, np.int64)
     total = 0
     for node in range(n):
         if start[node] < start[node + 1]:
-            depth[node] = depth[parent[start[node]]] + 1
+            depth[node] = depth[cause[start[node]]] + 1
             total += depth[node]
     return total
 
 
 @njit
-def _count_closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
+def _count_closure(start: Ints, cause: Ints, words: int) -> tuple[int, Bools]:
     n = len(start) - 1
-    implied = np.zeros(len(parent), np.bool_)
+    implied = np.zeros(len(cause), np.bool_)
     past = np.zeros((n, words), np.uint64)
     size = np.zeros(n, np.int64)
     total = 0
@@ -77,40 +77,38 @@ def _count_closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
             row = past[node]
             row[:] = 0
             for edge in range(first, last):
-                above = parent[edge]
+                above = cause[edge]
                 if above >= low:
                     for word in range(words):
                         row[word] |= past[above, word]
             if last - first > 1:
-                _mark_implied(parent, first, last, low, row, implied)
+                _mark_implied(cause, first, last, low, row, implied)
             for edge in range(first, last):
-                column = parent[edge] - low
+                column = cause[edge] - low
                 if 0 <= column < 64 * words:
                     row[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
-            size[node] = _count_past(parent, first, last, low, row, size)
+            size[node] = _count_past(cause, first, last, low, row, size)
             total += size[node]
     return total, implied
 
 
 @njit
-def _mark_implied(
-    parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools
-) -> None:
-    """Mark the edges of a node whose parent is in `row`, the union of its parents' pasts."""
+def _mark_implied(cause: Ints, first: int, last: int, low: int, row: Words, implied: Bools) -> None:
+    """Mark the edges of a node whose cause is in `row`, the union of its causes' pasts."""
     for edge in range(first, last):
-        column = parent[edge] - low
+        column = cause[edge] - low
         if 0 <= column < 64 * len(row):
             bit = np.uint64(1) << np.uint64(column & 63)
             implied[edge] = (row[column >> 6] & bit) != 0
 
 
 @njit
-def _count_past(parent: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
-    """Count the bits of a row; with one parent: the parent's count and the parent itself."""
+def _count_past(cause: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
+    """Count the bits of a row; with one cause: the cause's count and the cause itself."""
     if last == first:
         return 0
     if last - first == 1:
-        above = parent[first]
+        above = cause[first]
         if above < low:
             return 0
         inside = 1 if above - low < 64 * len(row) else 0

@@ -61,10 +61,10 @@ class PastSums(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Exact parts, and the nodes that need a sketch; nodes follow their parents."""
+    """Exact parts, and the nodes that need a sketch; nodes follow their causes."""
 
     offset: Ints  # [n] size of a node's past beyond that of its base
-    base: Ints  # [n] nearest node with several parents; -1: the past is exactly `offset`
+    base: Ints  # [n] nearest node with several causes; -1: the past is exactly `offset`
     least: Ints
     most: Ints  # [n] bounds of the size of the past
     slot: Ints  # [n] row of its ranks, reused by other nodes after its last use; -1: none
@@ -102,9 +102,9 @@ def sum_pasts(
     order = sort_causes_first(graph)
     place = np.empty(n, dtype=np.int64)
     place[order] = np.arange(n)
-    inner = build_graph(n, place[graph.child()], place[graph.parent])
+    inner = build_graph(n, place[graph.effect()], place[graph.cause])
     touched = int(np.count_nonzero(_mask_connected(inner)))
-    plan = _Plan(*_make_plan(inner.start, inner.parent, touched))
+    plan = _Plan(*_make_plan(inner.start, inner.cause, touched))
     exact = int(plan.offset.sum())
     least, most = int(plan.least.sum()), min(int(plan.most.sum()), touched * (touched - 1) // 2)
     estimated = plan.base == np.arange(n)
@@ -124,7 +124,7 @@ def steps_needed(graph: Graph) -> int:
     """Return edges times events with an edge / 64; 0 if each event has one cause."""
     if np.diff(graph.start).max(initial=0) <= 1:
         return 0
-    return len(graph.parent) * (int(np.count_nonzero(_mask_connected(graph))) // 64 + 1)
+    return len(graph.cause) * (int(np.count_nonzero(_mask_connected(graph))) // 64 + 1)
 
 
 def compute_factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -162,12 +162,12 @@ def _poisson(count: int, mean: float) -> float:
 
 def _mask_connected(graph: Graph) -> Bools:
     touched = np.diff(graph.start) > 0
-    touched[graph.parent] = True
+    touched[graph.cause] = True
     return touched
 
 
 @njit
-def _make_plan(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
+def _make_plan(start: Ints, cause: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
     """Return the fields of `_Plan`; `nodes`: the number of nodes with an edge."""
     n = len(start) - 1
     offset, base = np.zeros(n, np.int64), np.full(n, -1, np.int64)
@@ -175,13 +175,13 @@ def _make_plan(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints,
     for node in range(n):
         first, last = start[node], start[node + 1]
         if last - first == 1:
-            above = parent[first]
+            above = cause[first]
             offset[node], base[node] = offset[above] + 1, base[above]
             least[node], most[node] = least[above] + 1, min(most[above] + 1, nodes - 1)
         elif last > first:
             least[node] = last - first
             for edge in range(first, last):
-                above = parent[edge]
+                above = cause[edge]
                 least[node] = max(least[node], least[above] + 1)
                 most[node] = min(most[node] + most[above] + 1, nodes - 1)
             if least[node] == most[node]:
@@ -193,7 +193,7 @@ def _make_plan(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints,
         node = n - 1 - back
         if base[node] == node or user[node] >= 0:
             for edge in range(start[node], start[node + 1]):
-                user[parent[edge]] = max(user[parent[edge]], node)
+                user[cause[edge]] = max(user[cause[edge]], node)
     slot = np.full(n, -1, np.int64)
     free = np.empty(n, np.int64)
     slots = waiting = 0
@@ -206,8 +206,8 @@ def _make_plan(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints,
                 slot[node] = slots
                 slots += 1
         for edge in range(start[node], start[node + 1]):
-            if user[parent[edge]] == node:
-                free[waiting] = slot[parent[edge]]
+            if user[cause[edge]] == node:
+                free[waiting] = slot[cause[edge]]
                 waiting += 1
     return offset, base, least, most, slot, slots
 
@@ -232,7 +232,7 @@ def _exponential(word: np.uint64) -> float:
 @njit
 def _sum_sketches(
     start: Ints,
-    parent: Ints,
+    cause: Ints,
     slot: Ints,
     estimated: Bools,
     key: Words,
@@ -255,7 +255,7 @@ def _sum_sketches(
                 continue
             row[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
             for edge in range(start[node], start[node + 1]):
-                above = rows[slot[parent[edge]]]
+                above = rows[slot[cause[edge]]]
                 for rank in range(wide):
                     row[rank] = min(row[rank], above[rank])
             if estimated[node]:

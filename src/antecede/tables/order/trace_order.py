@@ -172,7 +172,7 @@ def _has_clocks(table: Any, format: str) -> bool:
     if format == "shiviz":
         return True
     clocks = table["clock_members"].null_count < len(table)
-    return clocks and not pc.sum(pc.list_value_length(table["parents"])).as_py()
+    return clocks and not pc.sum(pc.list_value_length(table["causes"])).as_py()
 
 
 def spec_of(use_clocks: bool, filled_columns: Collection[str], by: str | None) -> OrderSpec:
@@ -188,7 +188,7 @@ def spec_of(use_clocks: bool, filled_columns: Collection[str], by: str | None) -
     elif use_clocks:
         columns = {"clock": VECTOR, "member": "member", "content": CONTENT}
     else:
-        columns = {"id": "id", "after": ("parents",), "content": CONTENT}
+        columns = {"id": "id", "after": ("causes",), "content": CONTENT}
     if by is not None and by not in times:
         raise InputError(f"no event has a value of {by}; choose from {', '.join(times)}")
     time = by or (times[0] if times else "file_order")

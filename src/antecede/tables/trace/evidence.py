@@ -39,7 +39,7 @@ BY_NATURE: Final = {
 """Formats that record the causes of every event; an event without causes is a root."""
 ADVICE: Final = "give --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)"
 SCHEMA_ADVICE: Final = (
-    "rename the column of causes to `parents` (on the command line: --after COLUMN), or add "
+    "rename the column of causes to `causes` (on the command line: --after COLUMN), or add "
     "clock_members and clock_counts, or kind (send, receive, deliver)"
 )
 WHY: Final = "why_no_causality"
@@ -55,9 +55,9 @@ def has_causes(events: Any, format: str = "table") -> bool:
     """Return whether an event lists another event of its run, or the format records causes."""
     if BY_NATURE.get(format) == CAUSES:
         return True
-    if not len(events) or "parents" not in events.column_names:
+    if not len(events) or "causes" not in events.column_names:
         return False
-    lists = events["parents"].combine_chunks()
+    lists = events["causes"].combine_chunks()
     if isinstance(lists, pa.ChunkedArray):
         lists = pa.concat_arrays(lists.chunks)
     names: Any = pc.list_flatten(lists)
@@ -162,7 +162,7 @@ class Cells(NamedTuple):
 def cells_of(events: Any) -> Cells:
     """Return the content of the candidate columns of a table in the schema."""
     there = events.column_names
-    names: Any = pc.list_flatten(events["parents"]).unique() if "parents" in there else pa.array([])
+    names: Any = pc.list_flatten(events["causes"]).unique() if "causes" in there else pa.array([])
     named = [name for name in names.to_pylist() if name and name.strip()]
     hint = several_in_one(named, {*events["id"].to_pylist()}) if named else {}
     clocks = "clock_members" in there and events["clock_members"].null_count < len(events)
@@ -220,10 +220,10 @@ def _list_reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
 
     if cells.example_cause is not None:
         example = f"{cells.example_cause!r:.{MAX_EXAMPLE}}"
-        found.append(f"{column('parents')} names no other event of its run (example: {example})")
+        found.append(f"{column('causes')} names no other event of its run (example: {example})")
         found.extend(cells.hint)
-    elif "parents" in candidates:
-        found.append(f"{column('parents')} has no cause")
+    elif "causes" in candidates:
+        found.append(f"{column('causes')} has no cause")
     if cells.has_clocks:
         found.append(f"no clock in {column('clock')} has an entry of the event's own member")
     elif "clock" in candidates:

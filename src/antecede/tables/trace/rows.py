@@ -31,12 +31,12 @@ from antecede.tables.trace.identities import (
     keys,
 )
 from antecede.tables.trace.reader import NO_ID
-from antecede.tables.trace.schema import DELIVER, RECEIVE, Quarantined
+from antecede.tables.trace.schema import DELIVER, RECEIVE, Quarantined, check_cause_column
 from antecede.tables.trace.text import shorten
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
-CONTENT = ("member", "parents", "clock_members", "clock_counts")
+CONTENT = ("member", "causes", "clock_members", "clock_counts")
 """Columns in which all rows of a message must agree; times may differ."""
 
 CLOCK_CONTENT_COLUMNS = ("clock_members", "clock_counts", "text")
@@ -69,6 +69,7 @@ def conform(table: pa.Table) -> pa.Table:
     """Return a table with the schema's columns. Raise InputError without `id` or for a bad type."""
     if "id" not in table.column_names:
         raise InputError("the table has no column id; add or rename one")
+    check_cause_column(table.column_names)
     n = len(table)
     columns: list[Any] = []
     for field in SCHEMA:
@@ -96,7 +97,7 @@ def _conform_column(column: Any, field: Any) -> Any:
     if field.name in ("member", "run"):
         return ids_of(column)
     kind = column.type
-    if field.name in ("parents", "clock_members") and pa.types.is_floating(
+    if field.name in ("causes", "clock_members") and pa.types.is_floating(
         getattr(kind, "value_type", kind)
     ):
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
@@ -140,7 +141,7 @@ def distinct(table: pa.Table, by_clock: bool) -> DistinctRows:
 
 def _clean_causes(events: Any) -> tuple[Any, Bools, Causes]:
     """Return events with cleaned causes, a mask of self-references [n], and counts."""
-    lists = events["parents"].combine_chunks()
+    lists = events["causes"].combine_chunks()
     selfish = np.zeros(len(events), np.bool_)
     if isinstance(lists, pa.ChunkedArray) or not len(lists):
         return events, selfish, Causes()
@@ -160,7 +161,7 @@ def _clean_causes(events: Any) -> tuple[Any, Bools, Causes]:
     np.cumsum(np.bincount(child[~left], minlength=len(events)), out=start[1:])
     offsets: Any = pa.array(start)
     kept = pa.ListArray.from_arrays(offsets, names.filter(pa.array(~left)))
-    at = events.column_names.index("parents")
+    at = events.column_names.index("causes")
     field = events.schema.field(at)
     return events.set_column(at, field, kept.cast(field.type)), selfish, causes
 

@@ -6,12 +6,14 @@ Arrow schema. Times are ns since 1970-01-01 UTC in 64 bits, null if unknown or o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from antecede.core.oracle import DELIVER as DELIVER
 from antecede.core.oracle import EVENT as EVENT
 from antecede.core.oracle import RECEIVE as RECEIVE
 from antecede.core.oracle import SEND as SEND
+from antecede.errors import InputError
 
 KINDS = (SEND, RECEIVE, DELIVER, EVENT)
 
@@ -31,7 +33,7 @@ COLUMNS = (
     SchemaColumn("id", "string", False, "id of the message (in vector-clock logs: of the event)"),
     SchemaColumn("member", "string", True, "host, sender, pod, agent or author"),
     SchemaColumn("seq", "int64", True, "sequence number of the message or event at its member"),
-    SchemaColumn("parents", "list<string>", False, "ids of declared causes; may be empty"),
+    SchemaColumn("causes", "list<string>", False, "ids of declared causes; may be empty"),
     SchemaColumn("clock_members", "list<string>", True, "members of the event's vector clock"),
     SchemaColumn("clock_counts", "list<int64>", True, "counters of these members"),
     SchemaColumn("topics", "list<string>", False, "topics, lists, channels; may be empty"),
@@ -63,6 +65,15 @@ ORDERS = (
 """Columns by which a stream may be sorted; `audit` counts the inversions of each."""
 
 
+def check_cause_column(columns: Collection[str]) -> None:
+    """Raise InputError for columns with `parents` instead of `causes`: causes would be ignored."""
+    if "parents" in columns and "causes" not in columns:
+        raise InputError(
+            "column parents: the event schema names it causes; rename it to causes, or drop it if "
+            "it holds other values"
+        )
+
+
 class Event(NamedTuple):
     """Row of a trace, with the columns of the schema."""
 
@@ -71,7 +82,7 @@ class Event(NamedTuple):
     id: str = ""
     member: str | None = None
     seq: int | None = None
-    parents: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
     clock_members: tuple[str, ...] | None = None
     clock_counts: tuple[int, ...] | None = None
     topics: tuple[str, ...] = ()

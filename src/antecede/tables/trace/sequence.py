@@ -75,9 +75,9 @@ def by_sequence(trace: Trace) -> Trace:
         if gap[event]:
             causes[row].append(f"{members[event]}:{seq[event] - 1}")
     events = events.set_column(
-        events.column_names.index("parents"),
-        events.schema.field("parents"),
-        pa.array(causes, events.schema.field("parents").type),
+        events.column_names.index("causes"),
+        events.schema.field("causes"),
+        pa.array(causes, events.schema.field("causes").type),
     )
     kept = np.ones(len(events), np.bool_)
     bad = sorted(reasons)

@@ -214,6 +214,6 @@ def _build_missing_arrays(events: pyarrow.Table, by: str) -> dict[str, Array]:
     if by == EVENTS or not len(events):
         return {}
     edges: Any = edge_table(events)
-    lost = edges.filter(edges["parent"].is_null())
-    rows = lost["child"].to_numpy().astype(np.int32)
-    return {"missing.rows": rows, **encode_texts("missing", lost["parent_id"])}
+    lost = edges.filter(edges["cause"].is_null())
+    rows = lost["effect"].to_numpy().astype(np.int32)
+    return {"missing.rows": rows, **encode_texts("missing", lost["cause_id"])}

@@ -227,6 +227,11 @@ class Tiles:
                 )
             self._members: Any = pq.read_table(folder / "members.parquet")
             self._events: Any = ds.dataset(folder / "events", format="parquet")
+            if lacking := {*SCHEMA.names} - {*self._events.schema.names}:
+                raise InputError(
+                    f"the tiles lack {', '.join(sorted(lacking))}; write them again with --tiles",
+                    path=str(folder),
+                )
             self._finest = self._description["levels"][-1]
             self._own = [str(name) for name in self._description.get("own", [])]
         except (OSError, ValueError, KeyError, IndexError, TypeError) as error:

@@ -35,7 +35,7 @@ def find_on_spark(
     tables = tables_of(paths, args.format, options)
     with events_on_spark(args, paths, tables, options, engine) as (events, survey, _):
         known = frozenset(name for name, count in survey.known.items() if count)
-        whole = Whole("clock_members" in known and not survey.parents, known)
+        whole = Whole("clock_members" in known and not survey.causes, known)
         way = way_of(events, whole, args.causality)
         if not supports_way(events, way):
             source = source_in(events)

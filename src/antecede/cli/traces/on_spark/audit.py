@@ -43,7 +43,7 @@ def run_on_spark(
         check_new_folder(aside, tables, args.force)
     given = events_on_spark(args, args.paths, tables, options, engine, aside, format)
     with given as (events, found, bad), Progress("counting"):
-        if clocked := bool(found.known["clock_members"]) and not found.parents:
+        if clocked := bool(found.known["clock_members"]) and not found.causes:
             report = total_by_clocks(events, bad, format, pairs=pairs)
         else:
             report = total_by_causes(events, pairs=pairs)

@@ -167,8 +167,8 @@ def steps_to_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> l
             had += known.get(sponsor, ())
             rows += [OracleEvent(kind=DELIVER, id=one, member=member) for one in had]
         elif kind in _KINDS:
-            parents = detail if kind == network.SENT else ()
-            rows.append(OracleEvent(kind=_KINDS[kind], id=label, member=member, parents=parents))
+            causes = detail if kind == network.SENT else ()
+            rows.append(OracleEvent(kind=_KINDS[kind], id=label, member=member, causes=causes))
             if kind != network.ARRIVED:
                 had.append(label)
     return rows

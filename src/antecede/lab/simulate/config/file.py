@@ -1,7 +1,7 @@
 """Simulation configurations as TOML files and as plain values.
 
-A configuration defines a run except for its seed. Keys: docs/simulate.md. Scenarios of the checker
-(`antecede.lab.check.scenario`) are another format.
+A configuration defines a run except for its seed. Keys: docs/reference/simulation.md. Scenarios of
+the checker (`antecede.lab.check.scenario`) are another format.
 
 `scenario_mapping` and `scenario_from` are exact inverses, also through JSON for Spark's
 workers. Errors contain path and dotted key:

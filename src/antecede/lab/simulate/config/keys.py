@@ -1,4 +1,7 @@
-"""Keys of a configuration file (docs/simulate.md), with readers derived from type hints."""
+"""Keys of a configuration file, with readers derived from type hints.
+
+The page of the keys is docs/reference/simulation.md.
+"""
 
 from __future__ import annotations
 

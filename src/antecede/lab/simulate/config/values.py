@@ -5,7 +5,8 @@
         setting = {"options.r": r, "members": 30}
         config, unused = config_with_settings(values, setting, "run.toml")
 
-Keys are those of configuration files (docs/simulate.md), "TABLE.KEY" and deeper. Short names:
+Keys are those of configuration files (docs/reference/simulation.md), "TABLE.KEY" and deeper. Short
+names:
 
     options.X    protocol.options.X; the value None adds X to protocol.without
     members      topology.peers of a mesh

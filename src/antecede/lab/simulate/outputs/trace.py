@@ -6,9 +6,9 @@ Message 3 is called "m3", a member by role and address ("peer3"). `arrival` is t
 nanoseconds from the start of the run, `send_time` the sender's own clock. `seq` is the sender's
 number of the message, from 1.
 
-`parents` are the immediate causes, independent of the control information. They follow from a
+`causes` are the immediate causes, independent of the control information. They follow from a
 vector clock per member and its newest messages, so the number of messages is not limited. Protocols
-without order, or with FIFO, get parents of causal order by delivery; reply protocols the answered
+without order, or with FIFO, get causes of causal order by delivery; reply protocols the answered
 messages.
 
 Rows are in event order. Where a member recorded its state, a row of kind "event" has the text
@@ -33,11 +33,11 @@ NS = 1000
 
 
 def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
-    """Yield the rows of a run. `relation` determines the parents (None: the promised one)."""
+    """Yield the rows of a run. `relation` determines the causes (None: the promised one)."""
     relation = relation or run.relation
     if relation in (Relation.NONE, Relation.FIFO):
         relation = Relation.BY_DELIVERY
-    causes = _CauseTracker(run, relation)
+    tracker = _CauseTracker(run, relation)
     clocks = MemberClocks(run.scenario.clocks, run.seed)
     name = list_names(run.scenario.topology)
     for row, (time_us, kind, member, message) in enumerate(run.rows()):
@@ -49,14 +49,14 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
                 id=event_id, member=name[member], file_order=row, arrival=arrival, text=text
             )
             continue
-        causes.update(kind, member, message)
+        tracker.update(kind, member, message)
         sent = kind == SENT
         yield Event(
             kind=SEND if sent else RECEIVE if kind == ARRIVED else DELIVER,
             id=f"m{message}",
             member=name[member],
-            seq=causes.number[message],
-            parents=tuple(f"m{cause}" for cause in causes.parents[message]) if sent else (),
+            seq=tracker.number[message],
+            causes=tuple(f"m{cause}" for cause in tracker.causes[message]) if sent else (),
             topics=run.topics[message],
             file_order=row,
             arrival=time_us * NS,
@@ -78,7 +78,7 @@ class _CauseTracker:
         size = run.scenario.topology.size
         self.run, self.relation, self.learns = run, relation, LEARNS[relation]
         self.number = [0] * len(run.sender)  # The sender's own number of each message
-        self.parents: list[tuple[int, ...]] = [()] * len(run.sender)
+        self.causes: list[tuple[int, ...]] = [()] * len(run.sender)
         self.clock: list[list[int]] = [[0] * size for _ in range(size)]
         """By member: number of known messages of each member."""
         self.newest: list[dict[int, int]] = [{} for _ in range(size)]
@@ -89,13 +89,13 @@ class _CauseTracker:
         """Process an event."""
         clock, newest = self.clock[member], self.newest[member]
         if kind == SENT:
-            self.parents[message] = tuple(sorted(newest.values()))
+            self.causes[message] = tuple(sorted(newest.values()))
             self.timestamp[message] = list(clock)
             clock[member] += 1
             self.number[message] = clock[member]
             self.newest[member] = {member: message}
             if self.relation is Relation.BY_REPLY:
-                self.parents[message] = self.run.parents[message]
+                self.causes[message] = self.run.parents[message]
             return
         sender = self.run.sender[message]
         if kind not in self.learns or clock[sender] >= self.number[message]:

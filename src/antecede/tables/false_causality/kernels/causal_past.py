@@ -4,7 +4,7 @@ Linear time grows along causes, so a comparison of linear times holds for every 
 remains of a rule is a window for the difference of two values. With the events of each sender
 sorted by value, a window is a range of these columns for each sender:
 
-- One parent each: depth first, with a Fenwick tree of ancestors' columns; events * log * senders.
+- One cause each: depth first, with a Fenwick tree of ancestors' columns; events * log * senders.
 - Any graph: bits of the past by blocks of columns, counted between indices; events * edges / 64.
 
 `senders` is 1 if all have the same windows. All pairs that a rule orders are counted without a
@@ -42,7 +42,7 @@ class _Columns(NamedTuple):
 
 def compute_linear_times(graph: Graph) -> Ints:
     """Return linear times, above the greatest of each node's causes, or 0 [n]; raise CycleError."""
-    return _compute_depths(sort_causes_first(graph), graph.start, graph.parent)
+    return _compute_depths(sort_causes_first(graph), graph.start, graph.cause)
 
 
 def count_causal_pairs(
@@ -58,7 +58,7 @@ def count_causal_pairs(
     columns = _sort_columns(sender, plan)
     if np.diff(graph.start).max(initial=0) <= 1:
         above = np.full(graph.nodes, -1, np.int64)
-        above[graph.child()] = graph.parent
+        above[graph.effect()] = graph.cause
         kids = np.argsort(above, kind="stable").astype(np.int64)
         begin = np.searchsorted(above[kids], np.arange(-1, graph.nodes + 1)).astype(np.int64)
         return causal, int(_count_in_forest(kids, begin, sender, plan, columns))
@@ -81,7 +81,7 @@ def _renumber_causes_first(graph: Graph) -> tuple[Graph, Ints]:
     order = sort_causes_first(graph)
     rank = np.empty(graph.nodes, np.int64)
     rank[order] = np.arange(graph.nodes)
-    return build_graph(graph.nodes, rank[graph.child()], rank[graph.parent]), order
+    return build_graph(graph.nodes, rank[graph.effect()], rank[graph.cause]), order
 
 
 @njit
@@ -133,7 +133,7 @@ def _count_by_bits(
     graph: Graph, words: int, sender: Ints, plan: RulePlan, columns: _Columns
 ) -> int:
     """Count causal pairs in the windows; a bit is a column, a row an event, causes first."""
-    start, parent = graph.start, graph.parent
+    start, cause = graph.start, graph.cause
     value, low, high = plan.value, plan.low, plan.high
     place, ascending, begin = columns
     n = len(start) - 1
@@ -147,7 +147,7 @@ def _count_by_bits(
             row = past[b]
             row[:] = 0
             for edge in range(start[b], start[b + 1]):
-                above = parent[edge]
+                above = cause[edge]
                 for word in range(words):
                     row[word] |= past[above, word]
                 column = place[above] - block
@@ -182,9 +182,9 @@ def _count_bits_between(row, first, after):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _compute_depths(order: Ints, start: Ints, parent: Ints) -> Ints:
+def _compute_depths(order: Ints, start: Ints, cause: Ints) -> Ints:
     depth = np.zeros(len(start) - 1, np.int64)
     for node in order:
         for edge in range(start[node], start[node + 1]):
-            depth[node] = max(depth[node], depth[parent[edge]] + 1)
+            depth[node] = max(depth[node], depth[cause[edge]] + 1)
     return depth

@@ -39,9 +39,9 @@ def sort_rows(rows: Happenings) -> Ints:
     order = np.argsort(rows.member, kind="stable")
     follows = np.flatnonzero(np.diff(rows.member[order]) == 0)
     copies = np.flatnonzero(~rows.is_send)
-    child = np.r_[order[follows + 1], copies]
-    parent = np.r_[order[follows], send[rows.message[copies]]]
-    return sort_causes_first(build_graph(n, child, parent))
+    effect = np.r_[order[follows + 1], copies]
+    cause = np.r_[order[follows], send[rows.message[copies]]]
+    return sort_causes_first(build_graph(n, effect, cause))
 
 
 @njit

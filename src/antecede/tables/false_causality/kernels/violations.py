@@ -7,7 +7,7 @@ passes through every message, addressed to this member or not.
 
 By declared causes. Let T(m) be the index of m's delivery at this member, infinite if it is missing,
 none if m is not for this member. A delivery is a violation if T of some ancestor is greater than
-its own. The greatest T of all ancestors is the maximum over parents p of T(p) and the greatest T of
+its own. The greatest T of all ancestors is the maximum over causes p of T(p) and the greatest T of
 p's ancestors: O(edges + messages) for each member.
 
 `oracle.history.History.early` is the oracle of both.
@@ -130,13 +130,13 @@ def find_by_causes(causes: Graph, copies: AddressedCopies) -> Violations:
     start = np.flatnonzero(np.r_[True, np.diff(member) != 0][: len(member)])
     start = np.r_[start, len(member)].astype(np.int64)
     message, place = copies.message[by_member], copies.place[by_member]
-    cause = _scan_causes(order, causes.start, causes.parent, start, message, place)
+    cause = _scan_causes(order, causes.start, causes.cause, start, message, place)
     return _sort_by_row(cause, place, by_member)
 
 
 @njit
 def _scan_causes(
-    order: Ints, first: Ints, parent: Ints, start: Ints, message: Ints, place: Ints
+    order: Ints, first: Ints, causes: Ints, start: Ints, message: Ints, place: Ints
 ) -> Ints:
     cause = np.full(len(message), -1, np.int64)
     copy = np.full(len(order), -1, np.int64)
@@ -148,7 +148,7 @@ def _scan_causes(
         for node in order:
             last[node] = -1
             for edge in range(first[node], first[node + 1]):
-                above = parent[edge]
+                above = causes[edge]
                 for other in (last[above], copy[above]):
                     if other >= 0 and (last[node] < 0 or place[other] > place[last[node]]):
                         last[node] = other

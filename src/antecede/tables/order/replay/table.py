@@ -2,7 +2,7 @@
 
 Rows are split by (group, observer) and sorted by (time, tiebreak, bytes, the whole row), so the
 result does not depend on their order. Each observer's rows go through one `ReplayedMember`. Rows
-without observer or time are rejected. Costs: docs/design/deliver.md.
+without observer or time are rejected. Costs: docs/design/replay.md.
 """
 
 from __future__ import annotations

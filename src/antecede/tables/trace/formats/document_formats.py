@@ -1,6 +1,6 @@
 """Formats with one JSON object per event, described by JMESPath expressions.
 
-Values of `parents` are ids, pairs that begin with an id (Matrix, room versions 1 and 2), or maps of
+Values of `causes` are ids, pairs that begin with an id (Matrix, room versions 1 and 2), or maps of
 members to numbers, each giving the id MEMBER:NUMBER.
 """
 
@@ -46,7 +46,7 @@ MATRIX = DocumentFormat(
         "topics": "room_id",
         "send_time": "origin_server_ts",
         "text": "not_null(content.body, type)",
-        "parents": (
+        "causes": (
             "[prev_events, redacts, content.redacts, "
             'content."m.relates_to"."m.in_reply_to".event_id, content."m.relates_to".event_id][]'
         ),
@@ -68,7 +68,7 @@ AUTOMERGE = DocumentFormat(
         "seq": "seq",
         "send_time": "[time][?@ != `0`] | [0]",
         "text": "message",
-        "parents": "[deps][]",
+        "causes": "[deps][]",
     },
     lists=("changes",),
     has_counted_ids=True,
@@ -85,7 +85,7 @@ NOSTR = DocumentFormat(
         "member": "pubkey",
         "send_time": "created_at",
         "text": "content",
-        "parents": "tags[?[0] == 'e'] | [*][1]",
+        "causes": "tags[?[0] == 'e'] | [*][1]",
     },
 )
 CLOUDEVENTS = DocumentFormat(
@@ -97,7 +97,7 @@ CLOUDEVENTS = DocumentFormat(
         "member": "source",
         "send_time": "time",
         "text": "type",
-        "parents": "[causationid][]",
+        "causes": "[causationid][]",
     },
     scope="source",
     sequence="sequence",

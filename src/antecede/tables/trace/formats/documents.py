@@ -36,7 +36,7 @@ from antecede.tables.trace.user_tables.values import join_id
 
 SAMPLE = 20
 MAX_CAUSES = 10_000
-_USUAL_CAUSES = frozenset(map(simplify_name, USUAL["parents"]))
+_USUAL_CAUSES = frozenset(map(simplify_name, USUAL["causes"]))
 _DECODER = json.JSONDecoder()
 _NEXT = re.compile(r"[\s,]*")
 
@@ -89,7 +89,7 @@ class DocumentReader:
             yield Detail(CAUSE_COLUMNS, ", ".join(keys)[:300]), None
             yield Detail(TOLD_BY, ""), None
         if used := self._find_usual_causes(keys):
-            yield Detail(GUESSED_COLUMNS, f"parents is {', '.join(used)}"), None
+            yield Detail(GUESSED_COLUMNS, f"causes is {', '.join(used)}"), None
         yield from ((Detail(name, count), None) for name, count in counts.items() if count)
 
     def _find_list(self, head: bytes) -> tuple[str, ...] | None:
@@ -154,22 +154,22 @@ class DocumentReader:
                     f"{NO_ID}: {self.format.no_id_advice}" if self.format.no_id_advice else NO_ID
                 )
             member, seq = self._select_name(record, "member"), self._read_seq(record)
-            parents = self._read_causes(record, mine)
+            causes = self._read_causes(record, mine)
             if self._scope is not None:
                 scope = _select_single(self._scope, record)
                 if scope is None:
                     raise ValueError(f"no {self.format.scope}: ids are unique only within it")
-                parents = scopes.resolve(parents, mine)
+                causes = scopes.resolve(causes, mine)
                 before = scopes.find_previous(scope, self._read_position(record))
-                parents += [before] if before is not None else []
+                causes += [before] if before is not None else []
                 identity = make_scoped_name(scope, identity)
             if self.format.has_counted_ids and seq and identity == f"{member}:{seq}":
-                parents += [f"{member}:{seq - 1}"] if seq > 1 else []
+                causes += [f"{member}:{seq - 1}"] if seq > 1 else []
             event = Event(
                 id=identity,
                 member=member,
                 seq=seq,
-                parents=tuple(dict.fromkeys(parents)),
+                causes=tuple(dict.fromkeys(causes)),
                 topics=tuple(filter(None, map(name_of, self._select(record, "topics")))),
                 send_time=self._read_time(record, mine),
                 text=self._select_name(record, "text"),
@@ -206,7 +206,7 @@ class DocumentReader:
     def _read_causes(self, record: Mapping[str, Any], counts: Counter[str]) -> list[str]:
         """Return the causes of an object. Raise ValueError for a value that is not an id."""
         names: list[str] = []
-        declared = list(self._select(record, "parents"))
+        declared = list(self._select(record, "causes"))
         for key in self._find_usual_causes(record):
             cell = record[key]
             declared += cell if isinstance(cell, list) else [] if cell is None else [cell]
@@ -235,7 +235,7 @@ class DocumentReader:
     def _find_usual_causes(self, keys: Iterable[str]) -> list[str]:
         if not self.format.has_usual_causes:
             return []
-        named = self.format.columns["parents"]
+        named = self.format.columns["causes"]
         return [key for key in keys if simplify_name(key) in _USUAL_CAUSES and key not in named]
 
     def _read_time(self, record: Mapping[str, Any], counts: Counter[str]) -> int | None:

@@ -249,7 +249,7 @@ class _ChangeReader(Buffer):
             run=self.run,
             id=str(index),
             member=name_of(change.get("agent")),
-            parents=tuple(str(parent) for parent in dict.fromkeys(parents)),
+            causes=tuple(str(parent) for parent in dict.fromkeys(parents)),
             send_time=sent,
             text=_patches_to_text(change.get("patches")),
             source=self.source,

@@ -152,7 +152,7 @@ def _make_event(
     return Event(
         id=identity,
         member=record.get("author_id") or None,
-        parents=tuple(parents),
+        causes=tuple(parents),
         author_time=found["author_time"],
         commit_time=found["commit_time"],
         text=record.get("subject") or None,

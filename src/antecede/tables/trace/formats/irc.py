@@ -172,7 +172,7 @@ class _AnnotatedLog:
                     kind=SEND,
                     id=str(index),
                     member=member,
-                    parents=tuple(str(cause) for cause in self.causes.get(index, ())),
+                    causes=tuple(str(cause) for cause in self.causes.get(index, ())),
                     text=message,
                     source=str(self.log),
                     line=number,

@@ -126,7 +126,7 @@ class _UplinkReader:
         while self.rows and self.rows[0].record <= self.records - ahead:
             item, session, _ = self.rows.popleft()
             if session is not None and isinstance(item, Event) and item.seq is not None:
-                item = item._replace(parents=session.find_previous(item.seq))
+                item = item._replace(causes=session.find_previous(item.seq))
             yield item
 
     def add_line(self, line: str, number: int) -> None:

@@ -49,12 +49,12 @@ class PartialSpan(NamedTuple):
     causes: tuple[str, ...] = ()
     """Event ids of parent and links."""
 
-    def to_event(self, identity: str, parents: tuple[str, ...], source: str, line: int) -> Event:
+    def to_event(self, identity: str, causes: tuple[str, ...], source: str, line: int) -> Event:
         """Return the span as an event with the given id and causes."""
         return Event(
             id=identity,
             member=self.member,
-            parents=parents,
+            causes=causes,
             topics=(self.trace,),
             start_time=self.start,
             end_time=self.end,

@@ -211,7 +211,7 @@ class SliceIndex:
         return Event(
             id=_make_id(place),
             member=f"{process_name}/{self._make_member_name((process, thread))}",
-            parents=tuple(map(_make_id, self._causes.get(number, ()))),
+            causes=tuple(map(_make_id, self._causes.get(number, ()))),
             start_time=start,
             end_time=end,
             text=strip_text(record.get("name")),

@@ -22,7 +22,7 @@ COLUMNS = ("TraceID", "SpanID", "ParentID", "PodName", "StartTimeUnixNano", "End
 _COLUMNS_OF = {
     "topics": ("TraceID",),
     "id": ("SpanID",),
-    "parents": ("ParentID",),
+    "causes": ("ParentID",),
     "member": ("PodName",),
     "start_time": ("StartTimeUnixNano",),
     "end_time": ("EndTimeUnixNano",),
@@ -74,9 +74,9 @@ def _make_event(event: Event) -> Event | Quarantined:
     span = normalize_id(event.id, SPAN_BYTES)
     if span is None or trace is None:
         return Quarantined(event.source, event.line, event.id, NO_ID, text.shorten(str(event)))
-    names = (normalize_id(name, SPAN_BYTES) for name in event.parents if name != _NO_PARENT)
-    parents = tuple(make_span_id(trace, name) for name in names if name is not None)
-    return event._replace(id=make_span_id(trace, span), parents=parents, topics=(trace,))
+    names = (normalize_id(name, SPAN_BYTES) for name in event.causes if name != _NO_PARENT)
+    causes = tuple(make_span_id(trace, name) for name in names if name is not None)
+    return event._replace(id=make_span_id(trace, span), causes=causes, topics=(trace,))
 
 
 def _select_extra(row: ExtraRows | None, keep_extra: bool) -> Mapping[str, Any] | None:

@@ -81,7 +81,7 @@ DOCUMENTS = {
 }
 """Nested documents that only readers of files support, by some of their columns."""
 COLUMNS = (
-    *("kind", "id", "member", "parents", "topics", "start_time", "end_time", "role", "text"),
+    *("kind", "id", "member", "causes", "topics", "start_time", "end_time", "role", "text"),
     *("reason", "unreadable_times", "time_unit", "unreadable_causes"),
 )
 """Columns of the result: the event schema's columns of spans, and defects of the row."""

@@ -146,8 +146,8 @@ def _merge_pieces(pieces: list[Piece]) -> Iterator[Piece]:
         if own is not None and is_same:
             known = {name: value for name, value in (columns or {}).items() if value is not None}
             columns = {**own, **known}
-        causes = first.parents or piece.parents
-        timed[0] = first._replace(parents=causes, **filled), columns
+        causes = first.causes or piece.causes
+        timed[0] = first._replace(causes=causes, **filled), columns
     yield from timed
 
 

@@ -104,8 +104,8 @@ def _make_event_rows(parts: Iterable[PartialSpan]) -> Iterator[EventRow]:
         # The first of several rows with one id has the counts of all.
         name = (event.id, event.member)
         bad, unread = unreadable.pop(name, 0), causes.pop(name, 0)
-        parents, topics = list(event.parents), list(event.topics)
-        yield (EVENT, *name, parents, topics, *fields, bad, taken.get(name), unread)
+        declared, topics = list(event.causes), list(event.topics)
+        yield (EVENT, *name, declared, topics, *fields, bad, taken.get(name), unread)
 
 
 def _read_records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:

@@ -73,9 +73,9 @@ class TimeSizes:
 
 CHOOSABLE = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
 
-_OPTIONS = {"parents": "after", "send_time": "time", "topics": "topic"}
+_OPTIONS = {"causes": "after", "send_time": "time", "topics": "topic"}
 """Column of the schema -> option of the command line, if their names differ."""
-_EXCLUDED_BY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
+_EXCLUDED_BY = {"causes": "clock", **dict.fromkeys(("clock", "clock_members"), "causes")}
 """A named column of clocks excludes guessed causes, and the reverse."""
 
 MAX_COLUMNS = 4096
@@ -120,6 +120,9 @@ class ChosenColumns:
         self.chosen = {
             name: find_columns(name, known, options, source, can_grow) for name in CHOOSABLE
         }
+        own_schema = set(NAMES) <= {*known, "causes"}
+        if own_schema and "causes" not in options.columns:
+            self._check_schema_columns()
         named = [column for name in options.columns for column in options.columns[name]]
         self.expressions = dict.fromkeys(
             (one for one in named if one not in self.known and expressions.is_expression(one)), 0
@@ -142,12 +145,11 @@ class ChosenColumns:
             self._choose_name_column(name, sample)
         self.likely_causes: list[str] = []
         """Unread columns that may contain causes."""
-        if "parents" not in options.columns:
-            self._choose_cause_column(sample)
+        if "causes" not in options.columns:
+            self._choose_cause_column(sample, own_schema)
         self.text_causes = self._make_text_causes(sample) if is_untyped else None
         if not can_grow:
             self._check_unused_options(sample)
-        own_schema = set(NAMES) <= set(known)
         self._is_unit_guessed = not (options.time_unit or own_schema)
         self.unit = options.time_unit or ("ns" if own_schema else self._guess_unit(sample))
 
@@ -177,7 +179,7 @@ class ChosenColumns:
         """Return the number of parts of an id. Raise InputError if causes do not fit it."""
         of_id = self.chosen["id"]
         parts = sum(expressions.count_parts(one) if one in self.expressions else 1 for one in of_id)
-        causes = self.options.columns.get("parents", ())
+        causes = self.options.columns.get("causes", ())
         if parts > 1 and len(causes) > 1 and len(causes) % parts:
             raise InputError(
                 f"--id has {parts} parts, so --after needs {parts} columns for a cause, or 1 with "
@@ -185,6 +187,15 @@ class ChosenColumns:
                 path=self.source,
             )
         return max(parts, 1)
+
+    def _check_schema_columns(self) -> None:
+        """Raise FormatError for a table in the schema with `parents` instead of `causes`."""
+        if "parents" in self.known and "causes" not in self.known:
+            raise FormatError(
+                "column parents: the event schema names it causes; rename it to causes, or give "
+                "--after parents",
+                path=self.source,
+            )
 
     def _choose_name_column(self, name: str, sample: Sequence[Mapping[str, object]]) -> None:
         """Choose the first usual column with a name, or with blanks only."""
@@ -197,22 +208,28 @@ class ChosenColumns:
                 return
         self.chosen[name] = ()
 
-    def _choose_cause_column(self, sample: Sequence[Mapping[str, object]]) -> None:
-        """Choose `parents`, else the first likely column with an id of the sample."""
-        if _EXCLUDED_BY["parents"] in self.options.columns:
+    def _choose_cause_column(
+        self, sample: Sequence[Mapping[str, object]], own_schema: bool
+    ) -> None:
+        """Choose the first likely column with an id of the sample.
+
+        `parents` has priority, as has `causes` if it is empty or the table is in the schema.
+        """
+        if _EXCLUDED_BY["causes"] in self.options.columns:
             return
-        usual = usual_names.find_usual("parents", list(self.known))
+        usual = usual_names.find_usual("causes", list(self.known))
         likely = usual_names.find_likely_causes(self.known)
         ids = self._collect_sample_ids(sample)
         meant = usual_names.find_id_columns([*usual, *likely], sample, ids, self._split_names)
-        if meant and self.chosen["parents"] != ("parents",):
-            self.chosen["parents"] = (meant[0],)
-        if self.chosen["parents"]:
-            filled = [
-                one for one in usual if any(self._split_names(row.get(one)) for row in sample)
-            ]
+        filled = [one for one in usual if any(self._split_names(row.get(one)) for row in sample)]
+        kept = [("parents",)]
+        if own_schema or "causes" not in filled:
+            kept.append(("causes",))
+        if meant and self.chosen["causes"] not in kept:
+            self.chosen["causes"] = (meant[0],)
+        if self.chosen["causes"]:
             likely = list(dict.fromkeys([*filled, *meant]))
-        self.likely_causes = [one for one in likely if one not in self.chosen["parents"]]
+        self.likely_causes = [one for one in likely if one not in self.chosen["causes"]]
 
     def _collect_sample_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
         if not self.chosen["id"] or self.id_parts > 1:
@@ -226,7 +243,7 @@ class ChosenColumns:
         cells = [
             part
             for record in sample
-            for column in self.chosen["parents"]
+            for column in self.chosen["causes"]
             for part in split_cell(self._get_sample_cell(record, column), self.list_separator)
         ]
         texts = [part for part in cells if isinstance(part, str)]
@@ -248,9 +265,9 @@ class ChosenColumns:
 
     def list_unread(self) -> tuple[str, str]:
         """Return unread columns that may contain causes, and those of later events."""
-        if "parents" in self.options.columns:
+        if "causes" in self.options.columns:
             return "", ""
-        if self.chosen["parents"]:
+        if self.chosen["causes"]:
             return ", ".join(self.likely_causes), ""
         known = list(self.known)
         likely, later = usual_names.find_likely_causes(known), usual_names.find_later_events(known)
@@ -265,12 +282,12 @@ class ChosenColumns:
             return [cell for cell in cells if cell is not None]
 
         if self.list_separator is not None:
-            if not (self.chosen["parents"] or self.chosen["topics"]):
+            if not (self.chosen["causes"] or self.chosen["topics"]):
                 raise InputError(
                     "--list-separator has no effect: no column of causes or topics; omit it",
                     path=self.source,
                 )
-            cells = collect_cells(("parents", "topics"))
+            cells = collect_cells(("causes", "topics"))
             if cells and all(isinstance(cell, list) for cell in cells):
                 message = "--list-separator has no effect: the causes are lists"
                 raise InputError(f"{message}; omit it", path=self.source)
@@ -291,14 +308,12 @@ class ChosenColumns:
         return text.guess_unit(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
     def describe_candidates(self) -> str:
-        """Return the candidates for the source of causality: "parents in caused_by; ..."."""
-        could = (
-            (name, self.chosen[name]) for name in ("parents", "clock", "clock_members", "kind")
-        )
+        """Return the candidates for the source of causality: "causes in caused_by; ..."."""
+        could = ((name, self.chosen[name]) for name in ("causes", "clock", "clock_members", "kind"))
         return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
 
     def describe_guesses(self) -> str:
-        """Return the columns that were chosen by a usual name: "parents is caused_by, ..."."""
+        """Return the columns that were chosen by a usual name: "causes is caused_by, ..."."""
         taken = (
             (name, self.chosen[name]) for name in CHOOSABLE if name not in self.options.columns
         )

@@ -67,7 +67,7 @@ class Columns(ChosenColumns):
             id=self._read_identity(record, member, seq),
             member=member,
             seq=seq,
-            parents=self._read_names(record, "parents"),
+            causes=self._read_names(record, "causes"),
             clock_members=None if clock is None else tuple(clock),
             clock_counts=None if clock is None else tuple(clock.values()),
             topics=self._read_names(record, "topics"),
@@ -190,13 +190,13 @@ class Columns(ChosenColumns):
     def _read_names(self, record: Mapping[str, object], name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
         repeated = blank = 0
-        if name == "parents" and self.id_parts > 1:
+        if name == "causes" and self.id_parts > 1:
             return self._read_composite_causes(record)
         for column in self.chosen[name]:
             cell = self.get_cell(record, column)
             values = (
                 self._split_causes(cell)
-                if name == "parents"
+                if name == "causes"
                 else split_cell(cell, self.list_separator)
             )
             for value in map(decimal_to_number, values):
@@ -209,7 +209,7 @@ class Columns(ChosenColumns):
                     single = self._make_unreadable(value, name, place)
                 repeated += single in found
                 found[single] = None
-        if name == "parents":
+        if name == "causes":
             self.cause_counts[REPEATED] += repeated
             self.cause_counts[BLANK] += blank
         return tuple(found)
@@ -244,7 +244,7 @@ class Columns(ChosenColumns):
 
     def _uses_id_columns(self, parts: Sequence[object]) -> bool:
         """Return whether the present parts of a cause are columns of the row's id."""
-        columns = self.chosen["parents"]
+        columns = self.chosen["causes"]
         if len(columns) != len(parts):
             return False
         there = [one for one, part in zip(columns, parts, strict=True) if not is_blank(part)]
@@ -252,7 +252,7 @@ class Columns(ChosenColumns):
 
     def _split_composite_causes(self, record: Mapping[str, object]) -> Iterator[object]:
         """Yield causes as lists of parts or as whole ids."""
-        columns, parts = self.chosen["parents"], self.id_parts
+        columns, parts = self.chosen["causes"], self.id_parts
         if len(columns) % parts == 0:
             for first in range(0, len(columns), parts):
                 cells = [self.get_cell(record, one) for one in columns[first : first + parts]]
@@ -269,9 +269,9 @@ class Columns(ChosenColumns):
     def _make_unreadable(self, value: object, name: str, column: str) -> str:
         """Count a number that is not an id; return an id of no event. Else raise ValueError."""
         rounded = is_rounded(value)
-        if name != "parents" and rounded:
+        if name != "causes" and rounded:
             raise ValueError(f"{name} is rounded: {describe_rounded(value, self.chosen[name])}")
-        if name != "parents" or not isinstance(value, float):
+        if name != "causes" or not isinstance(value, float):
             raise ValueError(self._describe_no_name(value, name, column))
         self.cause_counts[ROUNDED_CAUSES if rounded else UNREADABLE_CAUSES] += 1
         return unreadable_name(value)

@@ -198,7 +198,7 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
         yield Detail(ABSENT_KEYS, absent_keys)
     for name, where in ((ROUNDED_CAUSES, ROUNDED_IN), (UNREADABLE_CAUSES, UNREADABLE_IN)):
         if columns.cause_counts[name]:
-            yield Detail(where, " and ".join(columns.chosen["parents"]))
+            yield Detail(where, " and ".join(columns.chosen["causes"]))
     if columns.guessed_unit:
         yield Detail(GUESSED_UNIT, columns.guessed_unit)
     if misfits := columns.time_sizes.count_misfits():

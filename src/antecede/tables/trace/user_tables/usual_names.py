@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 USUAL = {
     "id": ("event_id", "message_id", "msg_id", "id", "uuid"),
-    "parents": (
+    "causes": (
         *("parents", "parent", "parent_id", "causes", "cause", "after"),
         *("caused_by", "in_reply_to", "reply_to"),
         *("parent_ids", "prev_events", "cause_id", "cause_ids", "causation_id", "causation_ids"),

@@ -163,7 +163,7 @@ class _BlockConverter:
         of["topics"] = self._make_names_column(
             "topics"
         )  # before counted columns, because it may add odd rows
-        of["parents"] = self._make_names_column("parents")
+        of["causes"] = self._make_names_column("causes")
         for name in TIMES:
             of[name] = self._make_time_column(name)
         source = self.columns.source.encode(errors="backslashreplace").decode()
@@ -257,12 +257,12 @@ class _BlockConverter:
         nothing = cell_parsing.make_lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
         if not columns:
             return nothing
-        whole = name == "parents" and self.columns.id_parts > 1
+        whole = name == "causes" and self.columns.id_parts > 1
         array = self._get_array(columns[0]) if len(columns) == 1 and not whole else None
         separated = self.columns.list_separator is not None
         found = None if array is None else cell_parsing.parse_name_lists(array, separated)
         found = found or ParsedCells(nothing, ~cell_parsing.make_false_mask(self.n))
-        if name == "parents" and array is not None:
+        if name == "causes" and array is not None:
             found = found._replace(unparsed=found.unparsed | self._find_doubtful(array))
         return self._fill_unparsed(
             found, columns, lambda record: self.columns._read_names(record, name), TEXTS

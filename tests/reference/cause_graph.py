@@ -1,7 +1,7 @@
-"""Graphs of declared parents: ancestors, immediate edges, and comparison of versions.
+"""Graphs of declared causes: ancestors, immediate edges, and comparison of versions.
 
-A graph maps each node to its parents. A version is a set of nodes and stands for them and all
-their ancestors. Parents that are not nodes of the graph are ignored: the trace does not hold
+A graph maps each node to its causes. A version is a set of nodes and stands for them and all
+their ancestors. Causes that are not nodes of the graph are ignored: the trace does not hold
 them. Everything is computed from the sets of ancestors themselves.
 """
 
@@ -27,15 +27,15 @@ class Conflict(NamedTuple, Generic[Node]):
 
 
 class Graph(Generic[Node]):
-    """A graph of declared parents; raises CycleError when it is none."""
+    """A graph of declared causes; raises CycleError when it is none."""
 
-    def __init__(self, parents: Mapping[Node, Iterable[Node]]) -> None:
-        self.parents = {
-            node: {parent for parent in declared if parent in parents}
-            for node, declared in parents.items()
+    def __init__(self, causes: Mapping[Node, Iterable[Node]]) -> None:
+        self.causes = {
+            node: {cause for cause in declared if cause in causes}
+            for node, declared in causes.items()
         }
         self._above: dict[Node, frozenset[Node]] = {}
-        for node in self.parents:
+        for node in self.causes:
             self._climb(node)
 
     def _climb(self, start: Node) -> None:
@@ -43,10 +43,10 @@ class Graph(Generic[Node]):
         path, on_path = [start], {start}
         while path:
             node = path[-1]
-            todo = [parent for parent in self.parents[node] if parent not in self._above]
+            todo = [cause for cause in self.causes[node] if cause not in self._above]
             if node in self._above or not todo:
-                above = (self._above[parent] for parent in self.parents[node])
-                self._above[node] = frozenset().union(self.parents[node], *above)
+                above = (self._above[cause] for cause in self.causes[node])
+                self._above[node] = frozenset().union(self.causes[node], *above)
                 on_path.discard(path.pop())
             elif todo[0] in on_path:
                 raise CycleError("declared causes form a cycle", record_id=str(todo[0]))
@@ -73,12 +73,12 @@ class Graph(Generic[Node]):
         return target in self.version(heads)
 
     def immediate_edges(self) -> set[tuple[Node, Node]]:
-        """Return the (parent, child) edges that no longer path implies."""
+        """Return the (cause, child) edges that no longer path implies."""
         return {
-            (parent, node)
-            for node, parents in self.parents.items()
-            for parent in parents
-            if not any(parent in self._above[other] for other in parents)
+            (cause, node)
+            for node, causes in self.causes.items()
+            for cause in causes
+            if not any(cause in self._above[other] for other in causes)
         }
 
     def diff(self, a: Iterable[Node], b: Iterable[Node]) -> tuple[set[Node], set[Node]]:
