@@ -32,7 +32,7 @@ class CommandEntry(NamedTuple):
     help: str
 
 
-_GROUPS: Mapping[str, tuple[tuple[str, str, str | None, str], ...]] = {
+GROUPS: Mapping[str, tuple[tuple[str, str, str | None, str], ...]] = {
     "Traces": (
         ("audit", "traces.audit", "trace", "report causality violations and bad data in a trace"),
         ("order", "traces.order", "trace", "sort a trace causally"),
@@ -102,7 +102,7 @@ _GROUPS: Mapping[str, tuple[tuple[str, str, str | None, str], ...]] = {
 """Commands by purpose; those of the last group are not listed."""
 COMMANDS = {
     name: CommandEntry(f"antecede.cli.{module}", extra, words)
-    for group in _GROUPS.values()
+    for group in GROUPS.values()
     for name, module, extra, words in group
 }
 _OLD_NAMES = """
@@ -234,7 +234,7 @@ def _build_parser(loaded: str | None, *, helps: bool = False) -> argparse.Argume
 
 def _list_commands() -> str:
     lines = list[str]()
-    for group, commands in _GROUPS.items():
+    for group, commands in GROUPS.items():
         if group:
             lines += ["", f"{group}:", *(f"  {name:<16} {words}" for name, _, _, words in commands)]
     return "\n".join(lines).lstrip()
