@@ -86,7 +86,7 @@ def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
 
 
 def test_compile_of_a_part_that_is_not_there(refused: Call) -> None:
-    assert "no part is called sream; there are order, stream, audit" in refused(
+    assert "unknown part sream; choose from order, stream, audit" in refused(
         "compile", "demo", "sream"
     )
 

@@ -113,7 +113,7 @@ def _write_batches(
 
 
 def _list_times(details: Mapping[str, Any]) -> list[str]:
-    return [f"times: {said}" for said in time_text.notes(details)]
+    return [f"times: {text}" for text in time_text.notes(details)]
 
 
 def _describe(
@@ -128,8 +128,8 @@ def _describe(
     if own:
         lines.append(f"further columns: {', '.join(own)}")
     lines += [*_list_quarantined(reasons), *changed]
-    if said := user_tables.absent_keys(details, to):
-        lines.append(f"changed: {said}")
+    if text := user_tables.absent_keys(details, to):
+        lines.append(f"changed: {text}")
     return lines + _list_times(details)
 
 

@@ -95,15 +95,15 @@ def run(args: argparse.Namespace) -> int:
     order_text.print_columns(trace.details, topics, result.renamed)
     for one in changed:
         print(f"changed     {one.words()}")
-    if said := user_tables.absent_keys(trace.details, user_tables.format_of(out)):
-        print(f"changed     {said}")
+    if text := user_tables.absent_keys(trace.details, user_tables.format_of(out)):
+        print(f"changed     {text}")
     order_text.print_excluded(prepared)
     order_text.print_quarantined(_reasons(ordered), aside)
     if cleared:
         print(f"removed     {aside} of an earlier run: no row is quarantined now")
     sys.stdout.flush()
-    if said := suggest_view_if_readable(result.table, out, options, column_words(args)):
-        print(f"\n{said}")
+    if text := suggest_view_if_readable(result.table, out, options, column_words(args)):
+        print(f"\n{text}")
     return 0
 
 
@@ -146,13 +146,13 @@ def _report(prepared: order.Prepared, events: Any) -> None:
     spec = prepared.spec
     late: Any = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
     lacking: Any = pc.equal(events[spec.status], str(order.Status.MISSING_CAUSE))
-    counts = [int(pc.sum(told).as_py() or 0) for told in (late, lacking)]
+    counts = [int(pc.sum(mask).as_py() or 0) for mask in (late, lacking)]
     nowhere: list[Any] = pc.list_flatten(events[spec.missing_causes]).to_pylist()
     order_text.print_ordered(spec, counts[0], prepared.source, counts[1], len(nowhere))
     if counts[1]:
         hint = user_tables.list_separators.several_in_one(nowhere, {*events["id"].to_pylist()})
-        for said in user_tables.list_separators.words(hint) if hint else ():
-            print(f"            {said}")
+        for text in user_tables.list_separators.words(hint) if hint else ():
+            print(f"            {text}")
 
 
 def _reasons(ordered: order.Ordered) -> dict[str, int]:

@@ -44,10 +44,10 @@ def print_no_causes(why: str) -> None:
 
 def print_columns(details: Mapping[str, Any], topics: int, renamed: Mapping[str, str]) -> None:
     """Print guesses about columns, and columns that were added under another name."""
-    if said := describe_guessed_columns(details):
-        print(f"columns     {said}")
-    for said in time_text.notes(details):
-        print(f"times       {said}")
+    if text := describe_guessed_columns(details):
+        print(f"columns     {text}")
+    for text in time_text.notes(details):
+        print(f"times       {text}")
     if topics:
         print(f"positions   within each of {pluralize(topics, 'topic')}; causes hold across them")
     for name, written in renamed.items():

@@ -82,5 +82,5 @@ def _print(
         return
     print(harmless(report.summary()))
     if names:
-        said = "; ".join(_TEXTS[name] for name in names)
-        print(f"\nNot computed on Spark (--engine local does): {said}")
+        text = "; ".join(_TEXTS[name] for name in names)
+        print(f"\nNot computed on Spark (--engine local does): {text}")

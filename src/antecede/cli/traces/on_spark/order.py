@@ -47,8 +47,8 @@ def run_on_spark(
     if done.cells is not None:
         order_text.print_no_causes(describe_cells(done.cells, found.details))
     order_text.print_columns(found.details, done.topics, done.renamed)
-    if said := absent_keys(found.details, format):
-        print(f"changed     {said}")
+    if text := absent_keys(found.details, format):
+        print(f"changed     {text}")
     order_text.print_excluded(done)
     order_text.print_quarantined(dict(done.reasons.most_common()), f"{aside} (a folder)")
     return 0
