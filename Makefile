@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo pipeline study study-quick test static check nightly soak mutants bench bench-scale docs pages notebooks package goldens clean
+.PHONY: help demo pipeline study study-quick results test static check nightly soak mutants bench bench-scale docs pages notebooks package goldens clean
 .DEFAULT_GOAL := help
 
 # Bytecode is kept, outside of the tree: workers and processes of tests compile nothing again.
@@ -40,6 +40,9 @@ study: .venv/.user ## every source's evaluation at full scale, beside its figure
 
 study-quick: .venv/.user ## the same with small grids, to see that all works
 	@$(BIN)/antecede reproduce $(or $(STUDY),all) --quick -o out/studies-quick$(if $(STUDY),/$(STUDY))
+
+results: study ## docs/results.md from the full studies: published values, ours, verdicts
+	@$(BIN)/python -m scripts.results_page
 
 test: .venv/.dev ## run the tests but the slow ones (`make check` runs those too)
 	@$(PYTEST) -m "not slow and not judged"

@@ -42,7 +42,7 @@ def test_levels_members_and_events_are_the_same(spark: Any, made: Any, tmp_path:
         found = []
         for one in (ours, theirs):
             names = one._members["member"].to_pylist()
-            cells = one._level(level["level"]).to_table().to_pylist()
+            cells = one._first_axis.read_level(level["level"]).to_table().to_pylist()
             found.append({(c["bin"], names[c["member"]]): c["rows"] for c in cells})
         assert found[0] == found[1]
     blocks = [unpacked(one.block({}))[1] for one in (ours, theirs)]

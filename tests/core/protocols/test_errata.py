@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -37,6 +38,31 @@ def entries() -> dict[int, str]:
     """Return the text of each erratum by its number."""
     parts = re.split(r"^### E(\d+)\. ", PAGE.partition("## Not errata")[0], flags=re.MULTILINE)
     return {int(number): text for number, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def list_summary() -> Iterator[str]:
+    """Yield the rows of the summary table, from the entries."""
+    papers = re.split(r"^## ([^(\n]+) \(.*\)$", PAGE, flags=re.MULTILINE)[1:]
+    for paper, text in zip(papers[::2], papers[1::2], strict=True):
+        parts = re.split(r"^### E(\d+)\. (.*)$", text, flags=re.MULTILINE)[1:]
+        for number, title, entry in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            fields = dict(re.findall(r"^- \*(.+?)\*: (.*)$", entry, flags=re.MULTILINE))
+            anchor = re.sub(r"[^\w -]", "", f"E{number} {title}".lower())
+            anchor = re.sub(r"[- ]+", "-", anchor)
+            shown = fields["Shown by"]
+            commands = re.findall(r"`antecede check [^`]+`", shown)
+            tests = re.findall(r"`tests/[^`]+`", shown)
+            wrong = fields["Wrong"].split(". ")[0].rstrip(".")
+            place = fields["Where"].rstrip(".").replace("|", "\\|")
+            proof = ", ".join(commands or tests) or "-"
+            yield f"| [E{number}](#{anchor}) | {paper} | {place} | {title} | {wrong} | {proof} |"
+
+
+def test_the_summary_has_every_erratum() -> None:
+    summary = PAGE.partition("## Summary")[2].partition("\n## ")[0]
+    rows = [line for line in summary.splitlines() if line.startswith("| [E")]
+    assert rows == list(list_summary())
+    assert len(rows) == len(entries())
 
 
 def test_numbers_go_on_by_one_and_every_entry_says_everything() -> None:

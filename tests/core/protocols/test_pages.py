@@ -12,6 +12,10 @@ from antecede.core.protocols.registry import ENTRIES, SYMBOLS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGES = DOCS / "protocols"
+SYMBOL_PAGES = (
+    *("bss", "ds", "hierarchical", "htbc", "idr", "linear", "linear-physical", "physical"),
+    *("sb", "sent", "ses", "topics", "tv"),
+)
 README = (PAGES / "README.md").read_text(encoding="utf-8")
 GROUP = {(True, True): "open", (True, False): "joins", (False, True): "leaves"}
 
@@ -40,6 +44,24 @@ def test_a_row_says_what_the_code_says(name: str) -> None:
     assert (loss == "survives") == facts["survives_loss"]
     recovering = {v["name"] for v in facts["variants"] if v["survives_loss"] and not v["defective"]}
     assert set(re.findall(r"`(.*?)`", loss)) == recovering
+
+
+def code_lines(code: str) -> str:
+    """Return the lines of a program without indentation and blank lines."""
+    return "\n".join(line.strip() for line in code.splitlines() if line.strip()) + "\n"
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_rules_on_a_page_are_those_of_the_examples(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(../../(examples/papers/\w+\.py)\)", text)
+    shown = r"(examples/papers/\w+\.py)\)[^`]*?:\n\n```python\n(.*?)```"
+    for file, code in re.findall(shown, text, re.DOTALL):
+        assert code_lines(code) in code_lines((DOCS.parent / file).read_text("utf-8"))
+        linked.remove(file)
+    assert not linked
+    symbols = "| symbol in the paper | name in the code |"
+    assert page.stem not in SYMBOL_PAGES or symbols in text
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,6 +14,8 @@ from antecede.lab.play.exercise import compute_answer, list_exercises
 from tests.lab.play.conftest import OVERTAKING, Benches
 from tests.tables.view.test_in_browser import EVIL
 
+SVG = "{http://www.w3.org/2000/svg}"
+FOUR = ("unordered", "fifo", "bss", "ses")
 OWN = """\
 from antecede.core.protocols.basic.unordered import Unordered
 
@@ -42,6 +45,58 @@ OVERLAPS = """
 })
 """
 """Overlapping and cut labels of the diagrams; boxes are higher than their letters."""
+
+SMALLEST = """
+() => Math.min(...[...document.querySelectorAll("body *")]
+  .filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+  .filter((one) => one.checkVisibility() && !one.closest("title, option"))
+  .map((one) => parseFloat(getComputedStyle(one).fontSize)))
+"""
+"""Smallest font size of visible text."""
+CUT = """
+() => [...document.querySelectorAll(".scroller, .beside")]
+  .filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .map((one) => `${one.className} ${one.scrollWidth} > ${one.clientWidth}`)
+"""
+"""Diagrams and tables that do not fit their width."""
+OUTSIDE = """
+() => [...document.querySelectorAll(".beside")].flatMap((beside) => {
+  const all = [...beside.querySelectorAll(".member-row > *")];
+  const rows = all.filter((one) => one.checkVisibility()).map((one) => one.getBoundingClientRect());
+  const { top, bottom } = beside.getBoundingClientRect();
+  const found = rows.filter((row) => row.top < top - 1 || row.bottom > bottom + 1);
+  const under = (a) => rows.some((b) => a.left === b.left && a.top < b.top && a.bottom > b.top + 1);
+  const overlaps = rows.filter(under);
+  return [...found, ...overlaps];
+})
+"""
+"""Cells of state tables that are cut or overlap."""
+PLACES = """
+() => Array.from({ length: playground.comparison.columns.length + 1 }, (_, step) => {
+  playground.goTo(step);
+  const all = (names) => [...document.querySelectorAll(names)];
+  const boxes = all(".run, svg.diagram, .member-row").map((one) => one.getBoundingClientRect());
+  const left = all(".member-row > *").map((one) => one.offsetLeft);
+  return JSON.stringify([boxes.map((box) => [box.y, box.height]), left]);
+})
+"""
+"""Positions of all diagrams and tables after each step."""
+CROSSED = """
+() => {
+  let [crossed, texts] = [0, 0];
+  for (const { layout, svg } of playground.views.filter((view) => view.layout)) {
+    const boxes = [...layout.labels, ...layout.bars.map((bar) => bar.text).filter(Boolean)];
+    const paths = [...svg.querySelectorAll(".shaft")];
+    const points = paths.flatMap((path) => Array.from({ length: 101 }, (_, k) =>
+      path.getPointAtLength((path.getTotalLength() * k) / 100)));
+    texts += boxes.length;
+    crossed += boxes.filter(({ box: [left, top, right, bottom] }) => points.some(({ x, y }) =>
+      x > left + 2 && x < right - 2 && y > top + 2 && y < bottom - 2)).length;
+  }
+  return [crossed, texts];
+}
+"""
+"""Numbers of texts that cover an arrow, and of all texts."""
 
 
 def texts(shown: Any) -> list[str]:
@@ -143,15 +198,87 @@ def test_a_fresh_bench_speaks_for_itself(benches: Benches) -> None:
     assert shown.inner_text("#where") == "step 0 of 0"
 
 
-def test_all_three_fit_a_projector_without_scrolling(benches: Benches) -> None:
-    shown = benches(relation="causal")
-    last = shown.locator(".run >> nth=2").bounding_box()
+@pytest.mark.parametrize("large", [False, True])
+def test_four_protocols_fit_the_page(benches: Benches, large: bool) -> None:
+    shown = benches(protocols=FOUR, relation="causal", width=1440, height=900)
+    if large:
+        shown.keyboard.press("p")
+        assert shown.evaluate(SMALLEST) >= 24
     bar = shown.locator("#bar").bounding_box()
-    assert last["y"] + last["height"] <= bar["y"] + 8
-    shown.keyboard.press("p")
-    assert shown.evaluate("document.documentElement.dataset.size") == "large"
-    sizes = "parseFloat(document.querySelector('.label').getAttribute('font-size'))"
-    assert shown.evaluate(sizes) >= 20
+    for k in range(4):
+        row = shown.locator(f".run >> nth={k}").bounding_box()
+        assert row["y"] + row["height"] <= bar["y"] + 1
+    assert shown.evaluate(CUT) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+@pytest.mark.parametrize("large", [False, True])
+def test_stepping_moves_nothing(benches: Benches, width: int, height: int, large: bool) -> None:
+    shown = benches(protocols=FOUR, relation="causal", width=width, height=height)
+    if large:
+        shown.keyboard.press("p")
+    names = ("", "matrix-homework-1", "hierarchy-example", "reply-six-steps", "channels-chat")
+    for name in names:
+        if name:
+            shown.evaluate("name => playground.exercises.begin(name)", name)
+            wait_until(shown, f"playground.exercises.open?.name === {name!r}")
+        places = shown.evaluate(PLACES)
+        assert all(one == places[0] for one in places), name
+
+
+def test_no_state_is_cut(benches: Benches) -> None:
+    shown = benches(width=1440, height=900)
+    for large in (False, True):
+        for one in list_exercises():
+            asked = {"text": one.text, "protocols": list(one.protocols), "relation": None}
+            assert shown.evaluate("moment => playground.show(moment)", asked) is None
+            if not large:
+                assert shown.evaluate(CUT) == [], one.name
+            assert shown.evaluate(OUTSIDE) == [], one.name
+        shown.keyboard.press("p")
+
+
+def test_a_matrix_is_a_grid(benches: Benches) -> None:
+    shown = benches(protocols=("ses",))
+    row = shown.locator(".member-row:not(.head) >> nth=2")
+    state = shown.evaluate("playground.comparison.runs[0].steps.at(-1).states.P3.V")
+    assert state == "((1, 1, 0), (1, 0, 0), ?)"
+    lines = row.locator(".keeps >> nth=1 >> .grid-line")
+    told = [line.locator("span").all_inner_texts() for line in lines.all()]
+    assert told == [["P1", "1", "1", "0"], ["P2", "1", "0", "0"], ["P3", "?", "?", "?"]]
+    shown.keyboard.press("Home")
+    assert set(row.locator(".keeps >> nth=1 >> .value").all_inner_texts()) == {"?"}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_key_exports_the_step(benches: Benches, tmp_path: Path, dark: bool) -> None:
+    shown = benches(protocols=FOUR, relation="causal")
+    if dark:
+        shown.keyboard.press("t")
+    for _ in range(2):
+        shown.keyboard.press("ArrowLeft")
+    with shown.expect_download() as caught:
+        shown.keyboard.press("i")
+    assert caught.value.suggested_filename == "a-message-overtakes-its-cause-step-4.svg"
+    caught.value.save_as(tmp_path / "step.svg")
+    svg = ElementTree.parse(tmp_path / "step.svg").getroot()
+    words = ["".join(one.itertext()) for one in svg.iter(f"{SVG}text")]
+    assert {*FOUR, "P1", "P2", "P3", "b before a"} <= set(words)
+    assert words.count("waits for a") + words.count("b waits for a") == 2
+    assert any("causal order so far" in one for one in words)
+    assert not list(svg.iter(f"{SVG}foreignObject"))
+    styles = {one.get("fill") for one in svg.iter(f"{SVG}text")}
+    assert shown.evaluate("getComputedStyle(document.body).color") in styles
+
+
+def test_few_texts_cover_an_arrow(benches: Benches) -> None:
+    shown = benches(width=1440, height=900)
+    for text in (OVERTAKING, *(one.text for one in list_exercises())):
+        protocols = list(FOUR) if text == OVERTAKING else []
+        asked = {"text": text, "protocols": protocols, "relation": None}
+        assert shown.evaluate("moment => playground.show(moment)", asked) is None
+        crossed, _ = shown.evaluate(CROSSED)
+        assert crossed <= (0 if text == OVERTAKING else 1), text
 
 
 def test_a_dragged_arrival_is_played_anew_by_every_protocol(benches: Benches) -> None:
@@ -388,13 +515,13 @@ def test_steps_show_states_and_fade_what_is_to_come(benches: Benches) -> None:
     for _ in range(4):
         shown.keyboard.press("ArrowRight")
     assert shown.inner_text("#where") == "step 4 of 6"
-    row = shown.locator(".run >> nth=2 >> table tbody tr >> nth=2")
-    assert "b for a" in row.inner_text()
-    assert "C (0, 0, 0)" in row.inner_text()
+    row = shown.locator(".run >> nth=2 >> .member-row:not(.head) >> nth=2")
+    assert row.locator(".holds").inner_text() == "b for a"
+    assert row.locator(".value").all_inner_texts() == ["0", "0", "0"]
     assert "P3 holds it: it waits for a" in shown.inner_text(".run >> nth=2 >> .caption")
     shown.click("#forth")
-    assert "C (1, 1, 0)" in row.inner_text()
-    assert row.locator(".changed").count() == 1
+    assert row.locator(".value").all_inner_texts() == ["1", "1", "0"]
+    assert row.locator(".value.changed").all_inner_texts() == ["1", "1"]
     assert row.locator(".delivered").inner_text() == "a, b"
     shown.evaluate("document.getElementById('step').focus()")
     shown.keyboard.press("ArrowLeft")
@@ -408,7 +535,7 @@ def test_a_click_on_a_mark_says_what_each_protocol_did(benches: Benches) -> None
     assert "Step 4: b arrives at P3" in told
     assert "P3 delivers b BEFORE a" in told
     assert "it waits for a from P1" in told
-    shown.click("#panel >> text=Lost instead")
+    shown.click("#panel >> text=Lose it instead")
     wait_until(shown, "playground.comparison.commands[3].text === 'lose P3 b'")
 
 
@@ -420,7 +547,7 @@ def test_every_panel_is_made_of_words(benches: Benches) -> None:
         assert "[object" not in shown.inner_text("#panel"), key
         assert "undefined" not in shown.inner_text("#panel"), key
     shown.keyboard.press("?")
-    assert "for a projector" in shown.inner_text("#panel dl.keys")
+    assert "for projectors" in shown.inner_text("#panel dl.keys")
 
 
 def test_an_execution_that_breaks_a_protocol_is_found_and_opened(benches: Benches) -> None:

@@ -586,6 +586,8 @@ def test_a_broken_promise_is_crossed_out_and_named_in_red(opened: Opened, tmp_pa
     svg = shown.evaluate("antecede.svg()")
     named = re.findall(r'<text[^>]*font-weight="bold"[^>]*fill="#c8102e"[^>]*>([^<]*)</text>', svg)
     assert named == ["a2 a broken promise: before a1"]
+    assert shown.evaluate("antecede.model.meta.in_transit") == [{"row": 0, "member": "B"}]
+    assert ">a1 in transit to B<" in svg
     shown.click("details.legend summary")
     assert "violation of a promise of the protocol" in shown.inner_text("details.legend")
     shown.keyboard.press("t")

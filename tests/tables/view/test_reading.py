@@ -32,7 +32,7 @@ def test_all_keys_and_all_marks_are_listed(opened: Opened) -> None:
     assert keys.locator("dt").count() == keys.locator("dd").count() == 17
     assert "longest wait" in keys.inner_text()
     shown.click("#tab-findings")
-    shown.click("text=Marks")
+    shown.click("text=Legend")
     assert "held from receipt to delivery" in shown.inner_text("#panel .legend dl")
     assert "[object" not in shown.inner_text("body")
 
@@ -44,7 +44,7 @@ def test_causes_and_effects_are_listed_with_what_they_say(opened: Opened) -> Non
         {"id": "r", "member": "q", "kind": "event", "text": "sleeps", "causes": ["q:1"]},
     ]
     shown = opened(trace_of(rows))
-    shown.evaluate("antecede.choose(0); antecede.pinIt(0); antecede.choose(2)")
+    shown.evaluate("antecede.choose(0); antecede.togglePin(0); antecede.choose(2)")
     chain = shown.locator("#panel ul.events >> nth=0").locator("button").all_text_contents()
     assert chain == ["p:1 asks", "q:1 answers", "r at q sleeps"]
 
@@ -90,7 +90,7 @@ def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> 
     shown = opened(trace_of([*rows, make_row("send", "odd", "p0", year)]))
     low, high = shown.evaluate(SEEN)
     assert 390 * MS < high - low < 500 * MS
-    assert "1 event far off in time: All shows them as well" in shown.inner_text("#status")
+    assert "1 event far off in time: “Fit all” includes them" in shown.inner_text("#status")
     shown.click("#all")
     assert shown.evaluate("antecede.view.x1") > year * MS
     shown.wait_for_timeout(300)
@@ -118,7 +118,7 @@ def test_an_address_in_an_open_page_is_all_that_counts(opened: Opened) -> None:
     shown = opened(drawn(3))
     wait_until(shown, "antecede.written && location.hash === antecede.written")
     clean = shown.evaluate("antecede.written")
-    shown.evaluate("antecede.setAxis('order'); antecede.choose(7); antecede.pinIt(7)")
+    shown.evaluate("antecede.setAxis('order'); antecede.choose(7); antecede.togglePin(7)")
     shown.evaluate(
         "antecede.arrange((timelines) => { timelines.order = 'name'; timelines.hidden.add(1); })"
     )
@@ -128,7 +128,8 @@ def test_an_address_in_an_open_page_is_all_that_counts(opened: Opened) -> None:
     shown.evaluate("hash => { location.hash = hash; }", clean)
     wait_until(shown, "clean => antecede.written === clean", clean)
     assert shown.evaluate(
-        """[antecede.model.axis.name, antecede.model.chosen, antecede.pin, antecede.model.only,
+        """[antecede.model.axis.name, antecede.model.chosen, antecede.model.pin,
+        antecede.model.only,
         antecede.query, antecede.model.timelines.order, antecede.model.timelines.hidden.size]"""
     ) == ["event_time", -1, -1, False, "", "first", 0]
     assert shown.evaluate("location.hash") == clean

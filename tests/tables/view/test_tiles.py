@@ -45,7 +45,7 @@ def test_every_level_counts_every_row(trace: Trace, tmp_path: Path) -> None:
     members = trace.events["member"].to_pylist()
     names = source._members["member"].to_pylist()
     for level in said["levels"]:
-        cells = source._level(level["level"]).to_table().to_pylist()
+        cells = source._first_axis.read_level(level["level"]).to_table().to_pylist()
         found = {(cell["bin"], names[cell["member"]]): cell["rows"] for cell in cells}
         wanted: dict[tuple[int, str], int] = {}
         for time, member in zip(times.tolist(), members, strict=True):
@@ -103,7 +103,7 @@ def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) 
 def test_without_times_rows_go_as_listed(tmp_path: Path) -> None:
     write_tiles(declared(1), tmp_path, "t")
     meta, arrays = unpacked(Tiles(tmp_path).block({}))
-    assert meta["times"] == []
+    assert [one["name"] for one in meta["times"]] == ["logical", "order"]
     assert sorted(arrays["place"]) == list(range(50))
 
 
@@ -237,7 +237,7 @@ def test_times_that_lie_too_far_apart_are_said(tmp_path: Path) -> None:
     assert "2 times more than 146 years after the earliest: taken as unknown" in said
     assert "3 rows without a time: not in the picture" in said
     assert sorted(arrays["place"].tolist()) == [0, 4]
-    assert meta["extent"] == {"low": 0, "high": 5}
+    assert meta["extents"]["event_time"] == {"low": 0, "high": 5}
 
 
 def test_pieces_take_the_place_of_those_of_another_cutter(trace: Trace, tmp_path: Path) -> None:

@@ -91,10 +91,18 @@ def write_page_of_table(events: pyarrow.Table, title: str, finding: str, out: Pa
 
 def write_page_of(diagram: Diagram, failure: str, out: Path) -> None:
     """Write the page of a scenario that was run; `failure`: its violation, as text."""
-    from antecede.tables.view import find_broken, picture, render_page, trace_of
+    from antecede.tables.view import (
+        find_broken,
+        find_in_transit,
+        picture,
+        render_page,
+        trace_of,
+    )
 
     trace = trace_of(diagram)
     wrong = find_broken(trace)
     finding = {"what": failure, "advice": "", "rows": wrong[:1]}
     title = diagram.title or "a counterexample"
-    save_text(out, render_page(picture(trace, title=title, also=[finding], broken=wrong)))
+    in_transit = find_in_transit(diagram, trace)
+    model = picture(trace, title=title, also=[finding], broken=wrong, in_transit=in_transit)
+    save_text(out, render_page(model))

@@ -6,7 +6,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=view.LARGEST,
         metavar="N",
-        help=f"events on one page; larger traces are served (default: {view.LARGEST:,})",
+        help=f"events on one page; a larger trace is served in tiles (default: {view.LARGEST:,})",
     )
-    add("--serve", action="store_true", help="serve the page from this machine, in tiles")
+    add("--serve", action="store_true", help="serve the page from this machine")
     add("--follow", action="store_true", help="serve the page and follow the growing files")
     add("--port", type=int, default=0, metavar="PORT", help="port of the server (default: any)")
     add("--no-browser", action="store_true", help="print the address and open no browser")
@@ -110,17 +109,23 @@ def run(args: argparse.Namespace) -> int:
             )
         count = pluralize(written["rows"], "event")
         print(f"{count} -> {args.tiles}; explore: antecede view {args.tiles}")
-        _print_findings([*written["findings"], *({"what": note} for note in written["notes"])])
+        notes = ({"what": note} for note in written["notes"])
+        _print_findings([*written["lists"]["findings"], *notes])
         return 0
-    large = len(trace.events) > args.max_events and args.focus is None and args.output is None
-    if args.serve or large:
+    large = len(trace.events) > args.max_events
+    by = _choose_source(args)
+    if args.serve and not large:
+        how = {"around": args.focus, "run": args.run_id, "most": args.max_events, "grows": False}
+        source = view.Followed(_title(args), args.paths, lambda: trace, by=by, **how)
+        source.block({})  # an unknown event is an error before a browser opens
+        return _serve(args, source)
+    if large and args.output is None and (args.serve or args.focus is None):
         with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
+            path = Path(folder) / view.TILES
             with Progress("writing tiles"):
-                view.write_tiles(
-                    trace, Path(folder) / view.TILES, _title(args), by=_choose_source(args)
-                )
-            whole = partial(Causality, trace, by=_choose_source(args), unproven=True)
-            return _serve(args, view.Tiles(Path(folder) / view.TILES, _find_focus(args), whole))
+                whole = Causality(trace, by=by, unproven=True)
+                view.write_tiles(trace, path, _title(args), by=by, causality=whole)
+            return _serve(args, view.Tiles(path, _find_focus(args), lambda: whole))
     return _write(args, trace)
 
 
@@ -135,8 +140,6 @@ def _check(args: argparse.Namespace) -> None:
         if Path(args.output).suffix.lower() not in (".html", ".htm"):
             raise InputError("--output: expected a file name that ends in .html", path=args.output)
         check_writable(Path(args.output), args.paths, args.force)
-    if args.serve and not args.follow:
-        refuse_unused(args, "--serve shows the whole trace", unused=["max_events"])
 
 
 def _read(args: argparse.Namespace) -> Trace:

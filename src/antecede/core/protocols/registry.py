@@ -305,6 +305,7 @@ ENTRIES: Mapping[str, ProtocolEntry] = {
             "TvLt",
             overhead="O(t)",
             storage="O(t + n + g + q)",
+            page="tv",
         ),
         ProtocolEntry(
             "tv-pt",
@@ -316,6 +317,7 @@ ENTRIES: Mapping[str, ProtocolEntry] = {
             errata={_DEFECTIVE: "E48"},
             overhead="O(t)",
             storage="O(t + n + g + q)",
+            page="tv",
         ),
         ProtocolEntry(
             "tv-vt",
@@ -327,6 +329,7 @@ ENTRIES: Mapping[str, ProtocolEntry] = {
             errata={_DEFECTIVE: "E51"},
             overhead="O(t + n)",
             storage="O(t + n + g + q)",
+            page="tv",
         ),
         ProtocolEntry(
             "htbc",

@@ -1,4 +1,4 @@
-"""Bench: protocols side by side on an editable scenario (`antecede play`)."""
+"""Playground: protocols side by side on an editable scenario (`antecede play`)."""
 
 from typing import TYPE_CHECKING
 

@@ -48,7 +48,7 @@ class EditResult(NamedTuple):
     note: str = ""
 
 
-class SceneChange(NamedTuple):
+class ScenarioChange(NamedTuple):
     """Result of an edit, not yet run."""
 
     scenario: EditableScenario
@@ -76,7 +76,7 @@ def apply_edit(
 
 
 def _finish_edit(
-    before: EditableScenario, change: SceneChange, protocols: Sequence[str]
+    before: EditableScenario, change: ScenarioChange, protocols: Sequence[str]
 ) -> EditResult:
     scenario = _reparse(change.scenario)
     if len(scenario.blocks) > LIMITS["commands"]:
@@ -156,7 +156,7 @@ def _format_rejection(run: ProtocolRun, block: Block | None) -> str:
     return f"{where}{run.error.message} (under {run.name})"
 
 
-def _move_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+def _move_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> ScenarioChange:
     at, to = _read_index(scenario, edit, "command"), _read_index(scenario, edit, "to", behind=True)
     blocks = list(scenario.blocks)
     later = to > at
@@ -175,7 +175,7 @@ def _move_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneCha
     else:
         reordered = [*blocks[:to], *along, blocks[at], *passed, *blocks[at + 1 :]]
     note = f"moved along: {format_blocks(along)}" if along else ""
-    return SceneChange(scenario.replace_blocks(reordered), note)
+    return ScenarioChange(scenario.replace_blocks(reordered), note)
 
 
 def _find_bound_blocks(scenario: EditableScenario, at: int, among: range, later: bool) -> list[int]:
@@ -188,18 +188,18 @@ def _find_bound_blocks(scenario: EditableScenario, at: int, among: range, later:
     return sorted(bound - {at})
 
 
-def _add_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+def _add_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> ScenarioChange:
     at = _read_index(scenario, edit, "at", behind=True)
     block = _parse_block(edit.get("line"))
     _check_names(scenario, block.action)
     blocks = [*scenario.blocks[:at], block, *scenario.blocks[at:]]
     _check_order(blocks)
-    return SceneChange(scenario.replace_blocks(blocks))
+    return ScenarioChange(scenario.replace_blocks(blocks))
 
 
 def _remove_blocks(
     scenario: EditableScenario, removed: set[int], members: frozenset[str] = frozenset()
-) -> SceneChange:
+) -> ScenarioChange:
     """Remove blocks and those that depend on them; `members`: removed members."""
     dropped, missing = _find_dependents(scenario, removed, members)
     labels = {one.label for k in dropped if isinstance(one := scenario.blocks[k].action, Send)}
@@ -215,7 +215,7 @@ def _remove_blocks(
     along = [scenario.blocks[k] for k in sorted(dropped - removed)]
     notes = [f"also removed: {format_blocks(along)}" if along else ""]
     notes += [f"{', '.join(unanswered)} no longer a reply to it" if unanswered else ""]
-    return SceneChange(
+    return ScenarioChange(
         scenario.replace_blocks(kept), "; ".join(filter(None, notes)), removes_impossible=True
     )
 
@@ -238,7 +238,7 @@ def _find_dependents(
         dropped |= more
 
 
-def _change_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+def _change_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> ScenarioChange:
     at = _read_index(scenario, edit, "command")
     old, new = scenario.blocks[at], _parse_block(edit.get("line"))
     before = old.action.label if isinstance(old.action, Send) else None
@@ -250,22 +250,22 @@ def _change_block(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneC
         note = f"{before} is renamed to {after} everywhere"
     blocks[at] = Block(old.comments, new.action, new.line)
     _check_order(blocks)
-    return SceneChange(scenario.replace_blocks(blocks), note, True, frozenset({new.line}))
+    return ScenarioChange(scenario.replace_blocks(blocks), note, True, frozenset({new.line}))
 
 
-def _change_setting(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+def _change_setting(scenario: EditableScenario, edit: Mapping[str, Any]) -> ScenarioChange:
     line, removes = edit.get("line"), bool(edit.get("remove"))
-    return SceneChange(
+    return ScenarioChange(
         scenario._replace(preamble=update_preamble(scenario.preamble, _read_line(line), removes))
     )
 
 
-def _change_members(scenario: EditableScenario, edit: Mapping[str, Any]) -> SceneChange:
+def _change_members(scenario: EditableScenario, edit: Mapping[str, Any]) -> ScenarioChange:
     edited, removed = edit_members(scenario, edit)
     return (
         _remove_blocks(edited, find_member_actions(edited, removed), removed)
         if removed
-        else SceneChange(edited)
+        else ScenarioChange(edited)
     )
 
 
@@ -293,14 +293,16 @@ def _add_all_arrivals(scenario: EditableScenario, protocols: Sequence[str]) -> E
     return EditResult(_reparse(scenario).to_text(), note)
 
 
-_EDITS: Final[Mapping[str, Callable[[EditableScenario, Mapping[str, Any]], SceneChange]]] = {
+_EDITS: Final[Mapping[str, Callable[[EditableScenario, Mapping[str, Any]], ScenarioChange]]] = {
     "move": _move_block,
     "add": _add_block,
-    "remove": lambda scene, edit: _remove_blocks(scene, {_read_index(scene, edit, "command")}),
+    "remove": lambda scenario, edit: _remove_blocks(
+        scenario, {_read_index(scenario, edit, "command")}
+    ),
     "change": _change_block,
     "member": _change_members,
     "setup": _change_setting,
-    "arrive-all": lambda scene, edit: SceneChange(scene),
+    "arrive-all": lambda scenario, edit: ScenarioChange(scenario),
 }
 
 

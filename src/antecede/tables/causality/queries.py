@@ -405,9 +405,7 @@ class Causality:
 
     def sort_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
         """Return rows of an answer with causes first, or with causes last."""
-        places = self._order_index[
-            pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()
-        ]
+        places = self.ranks[pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()]
         order = np.argsort(places, kind="stable")
         return rows.take(pa.array(order[::-1] if nearest else order))
 
@@ -427,17 +425,20 @@ class Causality:
 
     def path(self, a: Named, b: Named) -> pyarrow.Table:
         """Return a shortest chain of causes from a to b, with both; empty if a is not before b."""
-        start, end = self.row(a), self.row(b)
+        return self.events.take(pa.array(self.chain(self.row(a), self.row(b))))
+
+    def chain(self, start: int, end: int) -> Ints:
+        """Return the rows of a shortest chain of causes; empty unless `start` is before `end`."""
         steps = self._event_graph
-        found: Ints = np.empty(0, np.int64)
-        if start != end and self._mask([end], backwards=True)[start]:
-            if self.by == CLOCKS:
-                steps = steps._replace(causes=np.where(self._immediate, steps.causes, -1))
-            found = find_shortest_chain(steps, start, end)
-        return self.events.take(pa.array(found))
+        if start == end or not self._mask([end], backwards=True)[start]:
+            return np.empty(0, np.int64)
+        if self.by == CLOCKS:
+            steps = steps._replace(causes=np.where(self._immediate, steps.causes, -1))
+        return find_shortest_chain(steps, start, end)
 
     @cached_property
-    def _order_index(self) -> Ints:
+    def ranks(self) -> Ints:
+        """Position of each row of `events` in the causal order [n]; -1 without a position."""
         place = np.full(len(self._event_graph.alive), -1, np.int64)
         place[self._event_graph.order] = np.arange(len(self._event_graph.order))
         return place

@@ -11,7 +11,7 @@ from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.tables.view.columns import OF_ARRIVALS, OF_OTHERS
-    from antecede.tables.view.diagrams import find_broken, trace_of
+    from antecede.tables.view.diagrams import find_broken, find_in_transit, trace_of
     from antecede.tables.view.extra_columns import as_text
     from antecede.tables.view.live_source import Followed, event_named
     from antecede.tables.view.page import render_page
@@ -32,7 +32,7 @@ else:
         __name__,
         {
             "columns": "OF_ARRIVALS OF_OTHERS",
-            "diagrams": "find_broken trace_of",
+            "diagrams": "find_broken find_in_transit trace_of",
             "extra_columns": "as_text",
             "live_source": "Followed event_named",
             "page": "render_page",

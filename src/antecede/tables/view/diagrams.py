@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import pyarrow
+import pyarrow.compute
 
 from antecede.core.diagram_model import (
     DELIVER,
@@ -22,6 +24,7 @@ from antecede.core.diagram_model import (
 from antecede.tables.trace import QUARANTINE_SCHEMA, Trace, conform, schema
 
 pa: Any = pyarrow
+pc: Any = pyarrow.compute
 BROKEN: Final = "a broken promise"
 _MEMBER_MARKS: Final = (JOIN, LEAVE, LOSE)  # marks without a copy
 
@@ -90,6 +93,21 @@ def find_broken(trace: Trace) -> list[int]:
     """Return the rows that violate a promise."""
     texts = trace.events["text"].to_pylist()
     return [row for row, text in enumerate(texts) if text and text.startswith(BROKEN)]
+
+
+def find_in_transit(diagram: Diagram, trace: Trace) -> list[dict[str, Any]]:
+    """Return the copies without an arrival in a diagram: row of the send, name of the receiver."""
+    events = trace.events
+    sends = pc.equal(events["kind"], SEND).to_numpy()
+    ids, members = events["id"].to_pylist(), events["member"].to_pylist()
+    rows = {(ids[k], members[k]): int(k) for k in np.flatnonzero(sends)}
+    names = [lane.name for lane in diagram.lanes]
+    found = [(rows.get((one.label, names[one.source])), one) for one in diagram.arrows]
+    return [
+        {"row": row, "member": names[one.target]}
+        for row, one in found
+        if one.flying and row is not None
+    ]
 
 
 def _describe_mark(mark: Mark) -> str:

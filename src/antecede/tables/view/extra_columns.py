@@ -8,7 +8,6 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.formatting import counted
-from antecede.tables.kernels import Ints
 from antecede.tables.view.binary_block import Array, encode_texts
 
 pa: Any = pyarrow
@@ -47,15 +46,14 @@ def _format_cell(value: Any) -> str | None:
 
 
 def build_column_arrays(
-    extra: pyarrow.Table, rows: Ints, notes: list[str]
+    extra: pyarrow.Table, notes: list[str]
 ) -> tuple[list[str], dict[str, Array]]:
     """Return names of extra columns, and arrays "own.0", "own.1", ...; note those beyond limits."""
     names: list[str] = []
     arrays: dict[str, Array] = {}
     size = 0
-    chosen = extra.take(pa.array(rows))
     for name in extra.column_names:
-        encoded = encode_texts(f"own.{len(names)}", as_text(chosen[name]))
+        encoded = encode_texts(f"own.{len(names)}", as_text(extra[name]))
         size += sum(one.nbytes for one in encoded.values())
         if len(names) == MAX_COLUMNS or size > MAX_BYTES:
             left = counted(len(extra.column_names) - len(names), "column")

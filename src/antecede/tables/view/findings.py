@@ -24,12 +24,14 @@ from antecede.tables.kernels import RANKS, Bools, Ints
 from antecede.tables.trace import Trace
 from antecede.tables.view.columns import Times
 from antecede.tables.view.copies import NOT_RECEIVED, REPEATED_COPY, UNDELIVERED, CopyRelations
+from antecede.tables.view.severity import ERROR, Severity
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 SHOWN_MISSING: Final = 50  # ids of missing causes on a page
 SHOWN_WAITS: Final = 20
 SHOWN_SKEWED: Final = 20
+CORRECTED: Final = "corrected"  # axis: event time with the shifts of `clock_skew`
 _PAIR_KEYS: Final = ("of", "against", "least_shift_ns", "violations", "edges")
 
 
@@ -67,6 +69,7 @@ class FindingInputs(NamedTuple):
     axes: Sequence[Times]
     copies: CopyRelations | None
     alive: Bools
+    severity: Severity
 
     def find_rows(self, *ids: str | None) -> list[int]:
         """Return the first row of each id; [] if one is not in the model."""
@@ -75,23 +78,31 @@ class FindingInputs(NamedTuple):
         return [] if -1 in found else found
 
 
-def collect_findings(trace: Trace, inputs: FindingInputs, notes: Sequence[str]) -> dict[str, Any]:
-    """Return the lists next to a diagram as JSON values; rows are those of the model."""
+def collect_findings(
+    trace: Trace, inputs: FindingInputs, notes: Sequence[str]
+) -> tuple[FindingInputs, dict[str, Any]]:
+    """Return the inputs with corrected times, and the lists next to a diagram as JSON values.
+
+    Rows are those of the model.
+    """
     report = audit_trace(trace)
+    skew = _find_skew(report, inputs)
+    inputs = _add_corrected_times(inputs, skew)
     shown = collect_from_rows(inputs)
     other_notes = [
         one for one in notes if not (one.endswith(_REPEATED_NOTES) or _SEPARATOR_NOTE in one)
     ]
     listed: list[dict[str, Any]] = [
+        *_list_errors(inputs),
         *_list_own_findings(inputs, shown["axes"], shown["waits"]),
         *_list_audit_findings(report, inputs),
         *({"what": note, "advice": "", "rows": []} for note in other_notes),
     ]
-    return {
+    return inputs, {
         **shown,
         "findings": listed,
         "orders": [_describe_order(report, name, inputs) for name in report.inversions],
-        "skew": _describe_skew(report, inputs),
+        "skew": _describe_skew(skew, inputs),
         "missing": _describe_missing(report, inputs),
         "messages": report.messages,
         "edges": report.edges,
@@ -102,6 +113,7 @@ def collect_from_rows(inputs: FindingInputs) -> dict[str, Any]:
     """Return the same lists for a tile, from its own rows and without an audit."""
     return {
         "findings": [],
+        "first_error": _find_first_error(inputs),
         "axes": list(_list_inversions(inputs)),
         "orders": [],
         "waits": _list_waits(inputs),
@@ -110,6 +122,18 @@ def collect_from_rows(inputs: FindingInputs) -> dict[str, Any]:
         "messages": len(inputs.events),
         "edges": len(inputs.edges.cause),
     }
+
+
+_ROW_KEYS: Final = ("rows", "delivered", "received", "first_error")
+
+
+def rows_to_places(value: Any, places: Ints, key: str = "") -> Any:
+    """Return lists next to a diagram with positions in the files instead of rows."""
+    if isinstance(value, dict):
+        return {name: rows_to_places(one, places, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [rows_to_places(one, places, key) for one in value]
+    return int(places[value]) if key in _ROW_KEYS and value >= 0 else value
 
 
 def audit_trace(trace: Trace) -> AuditReport:
@@ -122,6 +146,53 @@ def audit_trace(trace: Trace) -> AuditReport:
         named=Named(SHOWN_MISSING),
         choice=choose_pairs(False, PAIR_STEPS, RANKS),
     )
+
+
+# -- severity and corrected clocks ----------------------------------------------------------------
+
+
+def _find_first_error(inputs: FindingInputs) -> int:
+    """Return the earliest error, by the corrected clocks if there are any; -1 without one."""
+    errors = np.flatnonzero(inputs.severity.rows == ERROR)
+    if not len(errors):
+        return -1
+    axis = next((one for one in inputs.axes if one.name == CORRECTED), None) or next(
+        iter(inputs.axes), None
+    )
+    place = inputs.events["file_order"].to_numpy()[errors]
+    if axis is None:
+        return int(errors[place.argmin()])
+    time = np.where(axis.known[errors], axis.offset_ns[errors], np.iinfo(np.int64).max)
+    return int(errors[np.lexsort((place, time))[0]])
+
+
+def _list_errors(inputs: FindingInputs) -> Iterator[dict[str, Any]]:
+    first = _find_first_error(inputs)
+    if first < 0:
+        return
+    count = int(np.count_nonzero(inputs.severity.rows == ERROR))
+    id, member = (inputs.events[name][first].as_py() for name in ("id", "member"))
+    where = "" if member is None or id.startswith(f"{member}:") else f" at {member}"
+    columns = inputs.severity.columns
+    named = f"{'column' if len(columns) == 1 else 'columns'} {', '.join(columns)}"
+    yield {
+        "what": f"{counted(count, 'error')} ({named}); the first is {id}{where}",
+        "advice": "select the event to see its causal past",
+        "rows": [first],
+    }
+
+
+def _add_corrected_times(inputs: FindingInputs, skew: Mapping[str, Any] | None) -> FindingInputs:
+    """Add the event time with the shifts that explain all inversions, if there are any."""
+    shifts = {} if skew is None or not skew["consistent"] else skew["shifts_ns"]
+    shifts = {name: shift for name, shift in shifts.items() if shift}
+    if not shifts or not inputs.axes:
+        return inputs
+    time = inputs.axes[0]
+    number = pc.index_in(inputs.events["member"], pa.array(list(shifts), pa.string()))
+    shift = np.array([*shifts.values(), 0], np.int64)[pc.fill_null(number, -1).to_numpy()]
+    corrected = time._replace(name=CORRECTED, offset_ns=time.offset_ns + shift)
+    return inputs._replace(axes=[time, corrected, *inputs.axes[1:]])
 
 
 # -- sentences ------------------------------------------------------------------------------------
@@ -220,22 +291,34 @@ def _list_waits(inputs: FindingInputs) -> list[dict[str, Any]]:
     waited = axis.offset_ns[rows] - axis.offset_ns[received[rows]]
     best = np.argsort(-waited, kind="stable")[:SHOWN_WAITS]
     return [
-        {"delivered": int(rows[k]), "received": int(received[rows[k]]), "ns": int(waited[k])}
+        {
+            "delivered": int(rows[k]),
+            "received": int(received[rows[k]]),
+            "ns": int(waited[k]),
+            "message": inputs.events["id"][int(rows[k])].as_py(),
+            "member": inputs.events["member"][int(rows[k])].as_py() or "(no member)",
+        }
         for k in best.tolist()
         if waited[k] > 0
     ]
 
 
-def _describe_skew(report: AuditReport, inputs: FindingInputs) -> dict[str, Any] | None:
+def _find_skew(report: AuditReport, inputs: FindingInputs) -> dict[str, Any] | None:
+    """Return the result of `clock_skew`; None without times of both ends of an edge."""
     # An audit compares declared causes; with arrivals, their edges are more complete.
-    found = None if inputs.by == EVENTS else report.details.get("clock_skew")
-    if not (found and found["pairs"]) and inputs.axes and len(inputs.edges.cause):
-        axis = inputs.axes[0]
-        column = pa.array(axis.offset_ns, mask=~axis.known)
-        table = inputs.events.set_column(
-            inputs.events.column_names.index("send_time"), "send_time", column
-        )
-        found = clock_skew(table, *inputs.edges, "send_time")
+    found: dict[str, Any] | None = report.details.get("clock_skew")
+    if found and found["pairs"] and inputs.by != EVENTS:
+        return found
+    if not (inputs.axes and len(inputs.edges.cause)):
+        return None if inputs.by == EVENTS else found
+    axis = inputs.axes[0]
+    column = pa.array(axis.offset_ns, mask=~axis.known)
+    name = "send_time"
+    table = inputs.events.set_column(inputs.events.column_names.index(name), name, column)
+    return clock_skew(table, *inputs.edges, name)
+
+
+def _describe_skew(found: Mapping[str, Any] | None, inputs: FindingInputs) -> dict[str, Any] | None:
     if not found:
         return None
     pairs = [pair for pair in found["pairs"] if pair["violations"]][:SHOWN_SKEWED]

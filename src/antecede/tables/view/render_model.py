@@ -28,6 +28,7 @@ from antecede.tables.view.findings import (
     collect_findings,
     collect_from_rows,
 )
+from antecede.tables.view.severity import Severity, find_severity
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -61,6 +62,7 @@ def picture(
     with_findings: bool = True,
     also: Sequence[Mapping[str, Any]] = (),
     broken: Sequence[int] = (),
+    in_transit: Sequence[Mapping[str, Any]] = (),
     causality: Causality | None = None,
 ) -> RenderModel:
     """Return the render model of a trace that was read.
@@ -69,29 +71,28 @@ def picture(
     maximum of events. A larger trace is cut to the events nearest to `around`, or (`latest`) to the
     last ones, with a note. `base_ns`: zero of the event time (None: the earliest). `with_findings`:
     False for tiles. `also`: findings to list first (what, advice, rows). `broken`: rows that
-    violate a promise, for a whole trace. The columns of `trace.own` are shown with each event.
+    violate a promise; `in_transit`: copies without an arrival (row, member); for a whole trace.
+    The columns of `trace.own` are shown with each event.
 
     Raise InputError for an unknown event, and for a larger trace without `around`.
     """
     causality = Causality(trace, by=by, unproven=True) if causality is None else causality
     start = None if around is None else causality.row(around)
     rows = _choose_rows(causality, start, most, latest)
-    events = causality.events.take(pa.array(rows))
-    offsets, causes = _list_edges(causality, rows)
-    moved = select_rows(match_copies(causality.events), rows) if causality.by == EVENTS else None
-    across = _select_cross_edges(events, offsets, causes)
-    scene = FindingInputs(
-        events, causality.by, across, list_axes(events, base_ns), moved, causality.alive[rows]
-    )
-    notes = [*causality.notes, *(note for axis in scene.axes[:1] for note in axis.describe_far())]
+    own, extra_arrays, severity, notes = _collect_extra_columns(trace, causality, rows)
+    inputs, offsets, causes = _build_inputs(causality, rows, severity, base_ns)
+    events, axes = inputs.events, inputs.axes
+    notes = [*causality.notes, *(note for axis in axes[:1] for note in axis.describe_far()), *notes]
     if len(rows) < len(causality.events):
         held = f"{len(rows):,} of {counted(len(causality.events), 'event')}"
         through = "past and future are those within these"
         notes.insert(len(causality.notes), f"this page has {held}: {through}")
-    arrays = _build_arrays(scene, offsets, causes, notes)
-    own, extra_arrays = _collect_extra_columns(trace, events, notes)
-    lists = collect_findings(trace, scene, notes) if with_findings else collect_from_rows(scene)
+    if with_findings:
+        inputs, lists = collect_findings(trace, inputs, notes)
+    else:
+        lists = collect_from_rows(inputs)
     lists["findings"] = [*map(dict, also), *lists["findings"]]
+    arrays = _build_arrays(inputs, offsets, causes, notes)
     meta = {
         "title": title,
         "version": __version__,
@@ -102,22 +103,52 @@ def picture(
         "of": len(causality.events),
         "kinds": list(KINDS),
         "around": -1 if start is None else int(np.flatnonzero(rows == start)[0]),
-        "times": [{"name": one.name, "base": str(one.base)} for one in scene.axes],
-        "epoch": any(one.base > EPOCH_NS for one in scene.axes),
+        "times": [{"name": one.name, "base": str(one.base)} for one in inputs.axes],
+        "epoch": any(one.base > EPOCH_NS for one in inputs.axes),
         "own": own,
         "broken": list(broken),
+        "in_transit": [dict(copy) for copy in in_transit],
         **lists,
     }
     return RenderModel(meta, {**arrays, **extra_arrays})
 
 
-def _collect_extra_columns(
-    trace: Trace, events: pyarrow.Table, notes: list[str]
-) -> tuple[list[str], dict[str, Array]]:
+def collect_whole(trace: Trace, causality: Causality) -> tuple[FindingInputs, dict[str, Any]]:
+    """Return the rows of a whole trace with their axes, and the lists next to a diagram."""
+    rows = np.arange(len(causality.events))
+    extra = _select_extra_columns(trace, causality.events)
+    severity = Severity.none(len(rows)) if extra is None else find_severity(extra)
+    inputs, _, _ = _build_inputs(causality, rows, severity)
+    return collect_findings(trace, inputs, causality.notes)
+
+
+def _build_inputs(
+    causality: Causality, rows: Ints, severity: Severity, base_ns: int | None = None
+) -> tuple[FindingInputs, Ints, Ints]:
+    events = causality.events.take(pa.array(rows))
+    offsets, causes = _list_edges(causality, rows)
+    moved = select_rows(match_copies(causality.events), rows) if causality.by == EVENTS else None
+    across = _select_cross_edges(events, offsets, causes)
+    axes, alive = list_axes(events, base_ns), causality.alive[rows]
+    inputs = FindingInputs(events, causality.by, across, axes, moved, alive, severity)
+    return inputs, offsets, causes
+
+
+def _select_extra_columns(trace: Trace, events: pyarrow.Table) -> pyarrow.Table | None:
+    """Return the extra columns of the user's table for rows of a trace; None without any."""
     if trace.own is None or not trace.own.num_columns:
-        return [], {}
-    rows = pc.index_in(events["file_order"], trace.events["file_order"]).to_numpy()
-    return build_column_arrays(trace.own, rows, notes)
+        return None
+    return trace.own.take(pc.index_in(events["file_order"], trace.events["file_order"]))
+
+
+def _collect_extra_columns(
+    trace: Trace, causality: Causality, rows: Ints
+) -> tuple[list[str], dict[str, Array], Severity, list[str]]:
+    extra = _select_extra_columns(trace, causality.events.take(pa.array(rows)))
+    if extra is None:
+        return [], {}, Severity.none(len(rows)), []
+    notes = list[str]()
+    return *build_column_arrays(extra, notes), find_severity(extra), notes
 
 
 def _choose_rows(causality: Causality, start: int | None, max_events: int, latest: bool) -> Ints:
@@ -185,6 +216,8 @@ def _build_arrays(
         base, known = inputs.axes[0].base, events["end_time"].is_valid().to_numpy()
         after = pc.fill_null(events["end_time"], base).to_numpy() - base
         arrays["end"] = np.where(known, after.astype(np.float64), np.nan)
+    if inputs.severity.rows.any():
+        arrays["severity"] = inputs.severity.rows
     if inputs.copies is not None:
         arrays["sent"] = inputs.copies.send_row.astype(np.int32)
         arrays["received"] = inputs.copies.receipt_row.astype(np.int32)

@@ -29,8 +29,8 @@ const SHAPES = [
 ];
 
 /** Return [start, control, control, end], each [x, y]: the first shape that stays clear of `marks`, or
- * the shape farthest from them. `reach`: scale of the marks. */
-export function findRoute(start, end, marks, reach = 1) {
+ * the shape farthest from them. `reach`: scale of the marks; `allows`: test of a shape. */
+export function findRoute(start, end, marks, reach = 1, allows = () => true) {
   let best = null;
   let widest = -1;
   const far = 110 * reach; // maximum sideways extent of a shape
@@ -38,6 +38,7 @@ export function findRoute(start, end, marks, reach = 1) {
   const near = marks.filter(([x]) => x >= low && x <= high);
   for (const shape of SHAPES) {
     const found = bent(start, end, shape, reach);
+    if (!allows(found)) continue;
     const clearance = findClearance(found, near, widest);
     if (clearance >= CLEARANCE * reach) return found;
     if (clearance > widest) [best, widest] = [found, clearance];

@@ -24,7 +24,7 @@ export function drawInto(svg, layout, key, chosen, cut) {
   svg.setAttribute("height", layout.height);
   svg.replaceChildren(
     hatching(key, layout.unit),
-    ...gridOf(layout, chosen, live),
+    ...drawColumns(layout, chosen, live),
     ...drawTimelines(layout),
     ...layout.bars.flatMap((bar) => barShapes(layout, bar, key, live)),
     ...layout.arrows.map((arrow) => arrowShape(layout, arrow, chosen, cut, live)),
@@ -62,17 +62,15 @@ function hatching(key, unit) {
       shape("rect", { class: "hatch-line", width: 2.5 * unit, height: 8 * unit })));
 }
 
-function gridOf(layout, chosen, live) {
-  const { unit } = layout;
+function drawColumns(layout, chosen, live) {
   return layout.columns.flatMap((column, k) => {
     const [left, right] = [layout.seam(k), layout.x(column.end + 0.5)];
     const picked = chosen?.command === column.command ? "column picked" : "column";
     const band = shape("rect", { x: left, y: 0, width: right - left, height: layout.height });
-    const number = shape("text", { x: layout.x((column.begin + column.end) / 2), y: 11 * unit, "text-anchor": "middle", "font-size": 12 * unit }, String(k + 1));
-    return [
-      trackStep(live, band, (step) => (k === step - 1 && step < layout.columns.length ? `${picked} now` : picked)),
-      trackStep(live, number, faint("number", k)),
-    ];
+    const shown = trackStep(live, band, (step) => (k === step - 1 && step < layout.columns.length ? `${picked} now` : picked));
+    if (!layout.numbers) return [shown];
+    const number = shape("text", { x: layout.x((column.begin + column.end) / 2), y: layout.numbers * 0.92, "text-anchor": "middle", "font-size": layout.numbers }, String(k + 1));
+    return [shown, trackStep(live, number, faint("number", k))];
   });
 }
 
@@ -219,7 +217,7 @@ function labelShape(layout, label, live) {
 }
 
 function whyShape(layout, bar, live) {
-  const made = shape("text", { x: bar.text.x, y: bar.text.y, "font-size": 14 * layout.unit }, bar.text.text);
+  const made = shape("text", { x: bar.text.x, y: bar.text.y, "font-size": 15 * layout.unit }, bar.text.text);
   return trackStep(live, made, faint(`${bar.text.inside ? "why" : "why beside"} outcome`, bar.begin));
 }
 

@@ -2,7 +2,9 @@
 // crosses the fewest lines. Boxes are [left, top, right, bottom] in px.
 
 export class LabelPlacement {
-  constructor() {
+  /** `clear`: distance of a label from a line, px. */
+  constructor(clear) {
+    this.clear = clear;
     this.boxes = [];
     this.lines = [];
   }
@@ -16,25 +18,32 @@ export class LabelPlacement {
     this.lines.push([piece, weight]);
   }
 
-  /** Return the best free candidate and block it; null if every candidate covers something. */
-  take(candidates) {
+  /** Return the best free candidate and block it; null if every candidate covers something.
+   *
+   * `costs`: cost of each candidate, in crossed lines.
+   */
+  take(candidates, costs) {
     let best = null;
     let min = Infinity;
-    for (const box of candidates) {
-      if (this.boxes.some((taken) => meet(box, taken))) continue;
-      const crossed = this.crossed(box, min);
+    candidates.forEach((box, k) => {
+      if (costs[k] >= min || this.isTaken(box)) return;
+      const crossed = costs[k] + this.crossed(box, min - costs[k]);
       if (crossed < min) [best, min] = [box, crossed];
-      if (min === 0) break;
-    }
+    });
     if (best) this.boxes.push(best);
     return best;
   }
 
-  /** Return the weight of the lines that a box crosses; counting stops at `limit`. */
-  crossed(box, limit) {
+  isTaken(box) {
+    return this.boxes.some((taken) => meet(box, taken));
+  }
+
+  /** Return the weight of the lines that a box crosses or nearly touches; counting stops at `limit`. */
+  crossed([left, top, right, bottom], limit) {
+    const box = [left - this.clear, top, right + this.clear, bottom];
     let sum = 0;
     for (const [piece, weight] of this.lines) {
-      if (areApart(box, piece) || !crosses(box, piece)) continue;
+      if (!crosses(box, piece)) continue;
       sum += weight;
       if (sum >= limit) break;
     }
@@ -51,7 +60,8 @@ function areApart(box, [x1, y1, x2, y2]) {
 }
 
 /** Return whether a segment touches a box (clipping of Liang and Barsky). */
-function crosses(box, [x1, y1, x2, y2]) {
+export function crosses(box, [x1, y1, x2, y2]) {
+  if (areApart(box, [x1, y1, x2, y2])) return false;
   let [enter, leave] = [0, 1];
   for (const [delta, low, high] of [
     [x2 - x1, box[0] - x1, box[2] - x1],

@@ -12,6 +12,7 @@ import { buildRows, drawRow } from "./rows.js";
 import { stepsPanel } from "./panels/steps.js";
 import { Exercises, exercisesPanel } from "./panels/exercises.js";
 import { openFile, saveFile, textPanel } from "./panels/scenario_text.js";
+import { exportStep, fitPrint } from "./export.js";
 import { plain } from "../../../core/pages/assets/text.js";
 
 const PANELS = {
@@ -21,6 +22,7 @@ const PANELS = {
 const HINT = "Drag an arrival ◆ along its timeline to try another order. Drag from a timeline to send. ◀ ▶ move step by step.";
 const EMPTY_HINT = "No message has been sent yet: drag from one timeline to another, or press “Send…”.";
 const CHANGED = "The scenario has just changed. Check it and try again.";
+const SHOWN_MS = 8000; // duration of a message in the large mode, ms
 const WATCH_MS = 2000; // interval of checks for a changed protocol file, ms
 
 const $ = (id) => document.getElementById(id);
@@ -43,13 +45,12 @@ class App {
     this.search = new Search(this);
     this.exercises = new Exercises(this);
     this.large = false;
+    this.unit = 1; // scale of the diagrams
+    this.columns = 1; // number of diagrams side by side
+    this.under = false; // tables below the diagrams
     this.hidesOutcomes = false; // hide the outcome of later steps
     this.changing = Promise.resolve();
     this.pressing = Promise.resolve();
-  }
-
-  get unit() {
-    return this.large ? 1.4 : window.innerWidth < 760 ? 0.92 : window.innerWidth >= 1900 ? 1.2 : 1;
   }
 
   get step() {
@@ -58,6 +59,11 @@ class App {
 
   get atEnd() {
     return this.step >= this.comparison.columns.length;
+  }
+
+  /** Return the name of saved files, without extension. */
+  fileName() {
+    return (this.comparison.title || "scenario").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "scenario";
   }
 
   columnOf(command) {
@@ -381,6 +387,8 @@ class App {
   /** Show a message; without text, the hint. */
   say(words, kind = "") {
     const answer = $("message");
+    clearTimeout(this.saying);
+    if (words && this.large) this.saying = setTimeout(() => this.say(""), SHOWN_MS); // it covers a diagram
     answer.className = words ? kind : "hint";
     answer.textContent = words ? `${kind === "rejected" ? "⚠ " : ""}${plain(words, 500)}` : this.comparison?.columns.length === 0 ? EMPTY_HINT : HINT;
   }
@@ -458,6 +466,11 @@ function wire(app) {
     app.setHidesOutcomes(!app.hidesOutcomes);
     app.say(app.hidesOutcomes ? "Outcomes are hidden until their step: ▶ shows the next." : "Later steps are dimmed.");
   });
+  press("export", () => exportStep(app));
+  press("tools", () => {
+    $("tools").setAttribute("aria-pressed", String(document.body.classList.toggle("all-tools")));
+    app.build();
+  });
   press("tables", () => {
     const off = document.body.classList.toggle("bare");
     $("tables").setAttribute("aria-pressed", String(!off));
@@ -498,7 +511,7 @@ const KEYS = {
   ArrowLeft: (app) => app.goTo(app.step - 1), ArrowRight: (app) => app.goTo(app.step + 1), Home: (app) => app.goTo(0), End: (app) => app.goTo(Infinity),
   s: (app) => app.sendForm({ at: app.step }), a: (app) => app.arriveAll(), c: () => $("cut").click(), f: (app) => app.showPanel("search"), e: (app) => app.showPanel("exercises"),
   x: (app) => app.showPanel("text"), l: (app) => app.showPanel("steps"), d: (app) => app.showPanel("details"), "?": (app) => app.showPanel("help"), m: (app) => newMemberDialog(app),
-  u: (app) => app.travel(1), r: (app) => app.travel(-1), t: () => $("theme").click(), p: () => $("large").click(), h: () => $("hide-outcomes").click(), b: () => $("tables").click(),
+  u: (app) => app.travel(1), r: (app) => app.travel(-1), t: () => $("theme").click(), p: () => $("large").click(), h: () => $("hide-outcomes").click(), i: (app) => exportStep(app), b: () => $("tables").click(),
   Enter: (app) => app.step && app.chooseCommand(app.comparison.columns[app.step - 1].command) === undefined && app.showPanel("details"),
   Delete: (app) => app.pressed(() => chosenCommand(app) !== null && app.remove(chosenCommand(app))), Escape: (app) => app.showPanel(null),
 };
@@ -570,6 +583,7 @@ async function begin() {
     }
     const exercise = given.exercise ?? (given.text === undefined ? app.start.exercise : null);
     if (exercise) await app.exercises.begin(exercise, given.text === undefined);
+    fitPrint();
     watch(app);
   } catch (error) {
     loading.textContent = error.message;

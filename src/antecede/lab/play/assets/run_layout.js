@@ -3,18 +3,26 @@
 // elements keep their positions while the user steps.
 
 import { findRoute, routeSegments } from "./arrow_routing.js";
-import { LabelPlacement } from "./label_placement.js";
+import { LabelPlacement, crosses } from "./label_placement.js";
 import { plain, shortened } from "../../../core/pages/assets/text.js";
 
 export const LONGEST = 16; // maximum length of a name in the diagram; the details panel shows all of it
+const BAR = 23; // distance of the bars below a timeline, px
+const PIECES = 16; // straight segments of an arrow
 const BEFORE = 0.45; // steps between the left edge and the first
 
 const paper = document.createElement("canvas").getContext("2d");
+const widths = new Map();
 
 /** Return the width of a text, px. */
 export function widthOf(text, size, weight = 400) {
-  paper.font = `${weight} ${size}px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif`;
-  return paper.measureText(text).width;
+  const key = `${weight} ${text}`;
+  if (!widths.has(key)) {
+    if (widths.size > 50_000) widths.clear();
+    paper.font = `${weight} 100px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif`;
+    widths.set(key, paper.measureText(text).width);
+  }
+  return (widths.get(key) * size) / 100;
 }
 
 /** Return the number (from 0) of the step at a time; -1 before the first. */
@@ -25,23 +33,51 @@ export function stepAt(columns, time) {
 }
 
 export class RunLayout {
-  /** `room`: {width, gap, unit}: available width and least timeline distance, px; scale of text and marks. */
+  /** Compute the size; `place` computes the rest.
+   *
+   * `room`: {width, gap, unit, needs, head, numbers}: available width and least timeline distance, px;
+   * scale of text and marks; heights beside the timelines and above the first, px; font size of the
+   * numbers of the steps, 0: no numbers.
+   */
   constructor(run, comparison, room) {
     this.run = run;
     this.columns = comparison.columns;
     this.end = comparison.end;
     this.unit = room.unit;
-    this.placement = new LabelPlacement();
+    this.numbers = room.numbers;
     this.rows = assignRows(run.holds);
     this.along(room.width);
-    this.across(room.gap);
+    this.across(room);
+  }
+
+  place() {
+    const { run } = this;
     this.marks = run.marks.map((mark) => ({ ...mark, x: this.x(mark.at), y: this.timelineY[mark.timeline], step: stepAt(this.columns, mark.at), arrival: this.arrivesAt(mark) }));
     this.stubs = this.stubsOf();
     this.bars = run.holds.map((held) => this.barOf(held));
     this.arrows = run.arrows.map((arrow) => this.arrowOf(arrow));
+    this.placeTexts();
+    this.bendArrows();
+    return this;
+  }
+
+  placeTexts() {
+    this.placement = new LabelPlacement(3.5 * this.unit);
+    for (const { box } of [...this.bars, ...this.stubs.filter(Boolean)]) this.placement.block(box);
+    for (const arrow of this.arrows) for (const piece of routeSegments(arrow.route, PIECES)) this.placement.addLine(piece);
     this.tag();
     this.explain();
     this.labels = [...this.marks].sort((a, b) => b.wrong - a.wrong).map((mark) => this.labelOf(mark)).filter(Boolean);
+  }
+
+  /** Bend arrows that cross a text, where another route crosses none. */
+  bendArrows() {
+    const texts = [...this.labels, ...this.bars.map((bar) => bar.text).filter(Boolean)].map((one) => one.box);
+    const isFree = (route) => !routeSegments(route, PIECES).some((piece) => texts.some((box) => crosses(box, piece)));
+    for (const arrow of this.arrows.filter((one) => !isFree(one.route))) {
+      const [start, , , end] = arrow.route;
+      arrow.route = findRoute(start, end, this.otherMarks(arrow, start, end), this.unit, isFree) ?? arrow.route;
+    }
   }
 
   /** Return whether a mark is an arrival, not a delivery that another arrival released. */
@@ -57,30 +93,31 @@ export class RunLayout {
     }
     this.tail = (stubs.size ? Math.max(...stubs.values()) : 0) + 16 * unit;
     const longest = Math.max(0, ...run.marks.map((mark) => widthOf(shortened(mark.label, LONGEST), 15 * unit, 600)));
-    const min = Math.max(32 * unit, Math.min(0.62 * longest + 14 * unit, 110 * unit));
+    const min = Math.max(25 * unit, Math.min(0.62 * longest + 14 * unit, 110 * unit));
     const steps = this.end - BEFORE;
     this.stepWidth = Math.min(150 * unit, Math.max(min, (width - this.tail - 4) / steps));
     this.width = Math.max(width, steps * this.stepWidth + this.tail + 4);
   }
 
-  across(gap) {
+  across({ gap, needs, head }) {
     const { unit, run } = this;
-    this.top = 14 * unit;
-    let y = this.top + 26 * unit;
+    this.top = this.numbers * 1.2;
+    const need = (timeline) => needs?.[timeline] ?? 0;
+    let y = Math.max(this.top + 26 * unit, head + need(0) / 2);
     this.timelineY = [];
     run.timelines.forEach((_, timeline) => {
       this.timelineY.push(y);
-      y += Math.max(gap, this.depth(timeline) + 36 * unit);
+      y += Math.max(gap, this.depth(timeline) + 36 * unit, (need(timeline) + need(timeline + 1)) / 2);
     });
     const last = run.timelines.length - 1;
-    this.height = (this.timelineY[last] ?? y) + Math.max(28 * unit, this.depth(last) + 6 * unit);
+    this.height = (this.timelineY[last] ?? y) + Math.max((run.marks.some((mark) => mark.wrong && mark.timeline === last) ? 28 : 17) * unit, this.depth(last) + 6 * unit, need(last) / 2);
   }
 
   /** Height of the bars below a timeline. */
   depth(timeline) {
     let rows = 0;
     this.run.holds.forEach((held, k) => held.timeline === timeline && (rows = Math.max(rows, this.rows[k] + 1)));
-    return rows * 22 * this.unit + (rows ? 8 * this.unit : 0);
+    return rows * BAR * this.unit + (rows ? 8 * this.unit : 0);
   }
 
   x(time) {
@@ -124,7 +161,6 @@ export class RunLayout {
       next.set(key, left + width + 6 * unit);
       const y = this.timelineY[arrow.target] + (above ? -21 : 21) * unit;
       const box = [left, y - 12 * unit, left + width, y + 12 * unit];
-      this.placement.block(box);
       return { arrow, box, x: left + width / 2, y, text: shortened(arrow.label, LONGEST) };
     });
   }
@@ -134,9 +170,8 @@ export class RunLayout {
     const row = this.rows[this.run.holds.indexOf(held)];
     const left = this.x(held.begin);
     const right = this.x(held.end ?? this.end - 0.4);
-    const top = this.timelineY[held.timeline] + (10 + row * 22) * unit;
-    const box = [left, top, Math.max(left + 6, right), top + 19 * unit];
-    this.placement.block(box);
+    const top = this.timelineY[held.timeline] + (10 + row * BAR) * unit;
+    const box = [left, top, Math.max(left + 6, right), top + 20 * unit];
     return { held, box, begin: stepAt(this.columns, held.begin), end: held.end === null ? Infinity : stepAt(this.columns, held.end) };
   }
 
@@ -145,7 +180,6 @@ export class RunLayout {
     const start = [this.x(arrow.sent), this.timelineY[arrow.source]];
     const end = stub ? [stub.box[0], stub.y] : [this.x(arrow.arrived), this.timelineY[arrow.target]];
     const route = findRoute(start, end, this.otherMarks(arrow, start, end), this.unit);
-    for (const piece of routeSegments(route)) this.placement.addLine(piece);
     return {
       ...arrow,
       route,
@@ -168,26 +202,30 @@ export class RunLayout {
   /** Reserve the space of timelines and marks before labels are placed. */
   tag() {
     const { unit } = this;
-    for (const mark of this.marks) this.placement.block([mark.x - 9 * unit, mark.y - 9 * unit, mark.x + 9 * unit, mark.y + 9 * unit]);
+    for (const mark of this.marks) this.placement.block([mark.x - 9 * unit, mark.y - 8.9 * unit, mark.x + 9 * unit, mark.y + 8.9 * unit]);
     for (const y of this.timelineY) this.placement.addLine([0, y, this.width, y], 0.4);
   }
 
-  /** Place the missing causes of a hold in its bar, or beside it. */
+  /** Place the missing causes of a hold where no arrow crosses them: in its bar, or beside it. */
   explain() {
     const { unit } = this;
-    const size = 14 * unit;
     for (const bar of this.bars) {
       const [left, top, right, bottom] = bar.box;
+      let min = Infinity;
       bar.text = null;
       for (const text of holdTexts(bar.held)) {
-        const width = widthOf(text, size, 500) + 10 * unit;
-        const inside = width <= right - left;
-        const places = [[right + 2, top, right + width, bottom], [left - width - 2, top, left - 2, bottom]];
-        const box = inside ? bar.box : this.placement.take(places.filter((place) => this.within(place)));
-        if (!box) continue;
-        bar.text = { text, x: box[0] + 5 * unit, y: top + 14.5 * unit, inside };
-        break;
+        const width = widthOf(text, 15 * unit, 500) + 10 * unit;
+        const boxes = [];
+        for (let x = left; x + width <= right; x += 4) boxes.push([x, top, x + width, bottom]);
+        const inside = boxes.length;
+        for (const [x, y] of [[right + 2, top], [left - width - 2, top]]) boxes.push([x, y, x + width, y + bottom - top]);
+        boxes.forEach((box, k) => {
+          if (min === 0 || (k >= inside && (!this.within(box) || this.placement.isTaken(box)))) return;
+          const crossed = this.placement.crossed(box, min);
+          if (crossed < min) [min, bar.text] = [crossed, { text, box, x: box[0] + 5 * unit, y: top + 15.5 * unit, inside: k < inside }];
+        });
       }
+      if (bar.text && !bar.text.inside) this.placement.block(bar.text.box);
     }
   }
 
@@ -202,17 +240,16 @@ export class RunLayout {
     const half = widthOf(text, size, 600) / 2 + 2 * unit;
     const bars = this.depth(mark.timeline);
     const candidates = [];
-    for (const base of [-13, 24, 24 + bars / unit, -29, 40 + bars / unit, -45]) {
-      for (const shift of [0, half + 5 * unit, -half - 5 * unit]) {
-        const [x, y] = [mark.x + shift, mark.y + base * unit];
-        candidates.push([x - half, y - 12 * unit, x + half, y + 4 * unit]);
-      }
+    const add = (x, y, cost) => {
+      const place = [x - half, y - 12 * unit, x + half, y + 4 * unit];
+      if (this.within(place)) candidates.push([place, cost]);
+    };
+    for (const [base, cost] of [[-13, 0], [24, 0.03], [24 + bars / unit, 0.2], [-29, 0.7], [40 + bars / unit, 0.7], [-45, 1.2]]) {
+      for (const [shift, more] of [[0, 0], [half + 5 * unit, 0.05], [-half - 5 * unit, 0.05], [half / 2, 0.1], [-half / 2, 0.1]]) add(mark.x + shift, mark.y + base * unit, cost + more);
     }
-    for (const shift of [half + 11 * unit, -half - 11 * unit]) {
-      candidates.push([mark.x + shift - half, mark.y - 8 * unit, mark.x + shift + half, mark.y + 8 * unit]);
-    }
-    const box = this.placement.take(candidates.filter((place) => this.within(place)));
-    return box && { mark, text, x: (box[0] + box[2]) / 2, y: box[3] - 4 * unit, step: mark.step };
+    for (const shift of [half + 11 * unit, -half - 11 * unit]) add(mark.x + shift, mark.y + 4 * unit, 0.5);
+    const box = this.placement.take(candidates.map(([place]) => place), candidates.map(([, cost]) => cost));
+    return box && { mark, text, box, x: (box[0] + box[2]) / 2, y: box[3] - 4 * unit, step: mark.step };
   }
 }
 

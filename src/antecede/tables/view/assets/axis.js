@@ -6,6 +6,7 @@ const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 2
 
 export const AXIS_WORDS = {
   event_time: "time",
+  corrected: "time, clocks corrected",
   send_time: "sender's clock",
   arrival: "arrival",
   start_time: "start of span",
@@ -35,6 +36,11 @@ export class Axis {
 
   get isTimed() {
     return this.base !== null;
+  }
+
+  /** Whether spans have their lengths on this axis. */
+  get isOfSpans() {
+    return this.name === "event_time" || this.name === "corrected";
   }
 
   /** Return a round distance of ticks, near `about`. */
@@ -101,14 +107,13 @@ function formatIso(ns) {
 /** Return the axes of a trace by name. */
 export function makeAxes(data, graph) {
   const axes = {};
-  for (const { name, base } of data.meta.times) {
-    const values = fillTimes(data.arrays[`time.${name}`], graph);
-    axes[name] = new Axis(name, values, BigInt(base), data.meta.epoch);
+  const { tiles, times, epoch } = data.meta;
+  if (tiles && times[0]?.name !== "event_time") axes.file = new Axis("file", data.arrays.place, null, false);
+  for (const { name, base } of times) {
+    const values = data.arrays[`time.${name}`];
+    axes[name] = base === null ? new Axis(name, values, null, false) : new Axis(name, fillTimes(values, graph), BigInt(base), epoch);
   }
-  if (data.meta.tiles) {
-    if (!data.meta.times.length) axes.file = new Axis("file", data.arrays.place, null, false);
-    return axes;
-  }
+  if (tiles) return axes; // with all axes of the whole trace
   axes.logical = new Axis("logical", toNumbers(graph.depth), null, false);
   axes.order = new Axis("order", toNumbers(graph.rank), null, false);
   axes.file = new Axis("file", rankPlaces(data.arrays.place), null, false);

@@ -2,7 +2,7 @@
 
 import { inflate, unpackBlock } from "./data.js";
 import { SearchError, parseSearch } from "./search.js";
-import { RenderModel } from "./render_model.js";
+import { ERROR, RenderModel } from "./render_model.js";
 import { AXIS_WORDS } from "./axis.js";
 import { THEMES, TOP, hit, paint } from "./paint.js";
 import { SvgContext } from "./svg.js";
@@ -27,7 +27,8 @@ class App {
     this.ctx = this.canvas.getContext("2d", { alpha: false });
     this.view = { x0: 0, x1: 1, y: 0, timelineHeight: 30, left: 120, width: 100, height: 100 };
     this.near = [];
-    this.pin = -1;
+    this.pinned = this.selected = -1; // places of the two selected events
+    this.exact = false; // the events of a finding are shown alone
     this.tab = "findings";
     this.query = "";
     this.terms = [];
@@ -38,13 +39,19 @@ class App {
     this.setUp();
     this.resize();
     this.setInitialRange();
-    this.restore(hashToState(location.hash));
-    const { around } = this.model.meta;
-    if (around >= 0 && !location.hash.includes("event=")) {
-      if (this.model.meta.piece) this.showWithin(this.model.meta.piece, around);
-      this.centre(around);
-    }
+    const state = hashToState(location.hash);
+    this.restore(state);
+    if (["event", "x0", "q"].every((name) => state[name] === undefined)) this.openAt(this.model.meta);
     this.show();
+  }
+
+  /** Select the event that the page was made for, otherwise the first error beside the findings. */
+  openAt({ around, first_error: error, piece }) {
+    const row = around >= 0 ? around : this.loaded([error ?? -1])[0];
+    if (row < 0) return;
+    if (piece) this.showWithin(piece, row);
+    this.centre(row);
+    if (around < 0) this.setTab("findings");
   }
 
   setUp() {
@@ -129,9 +136,9 @@ class App {
     return {
       pan: (dx, dy) => this.pan(dx, dy),
       zoom: (factor, x) => this.zoom(factor, x),
-      zoomLanes: (factor, y) => this.zoomLanes(factor, y),
+      zoomLanes: (factor, y) => this.zoomTimelines(factor, y),
       wheel: ([x, y], dx, dy, event) => {
-        if (event.ctrlKey) this.zoomLanes(Math.exp(-dy / 300), y);
+        if (event.ctrlKey) this.zoomTimelines(Math.exp(-dy / 300), y);
         else if (x < this.view.left) this.pan(0, -dy);
         else if (event.shiftKey) this.pan(-(dx || dy), 0);
         else if (Math.abs(dx) > Math.abs(dy)) this.pan(-dx, 0);
@@ -214,6 +221,7 @@ class App {
 
   /** Show the whole range of the axis. */
   spread() {
+    this.exact = false;
     const { low, high } = this.model;
     const pad = (high - low) * 0.03 || (this.model.axis.isTimed ? 1e6 : 1);
     this.setRange(low - pad, high + pad);
@@ -241,6 +249,7 @@ class App {
   }
 
   pan(dx, dy) {
+    this.exact = false;
     const scale = (this.view.x1 - this.view.x0) / (this.view.width - this.view.left);
     this.view.y -= dy;
     this.setRange(this.view.x0 - dx * scale, this.view.x1 - dx * scale);
@@ -248,13 +257,14 @@ class App {
 
   zoom(factor, x) {
     const { view } = this;
+    this.exact = false;
     const share = (x - view.left) / (view.width - view.left);
     const at = view.x0 + share * (view.x1 - view.x0);
     const width = (view.x1 - view.x0) / factor;
     this.setRange(at - share * width, at + (1 - share) * width);
   }
 
-  zoomLanes(factor, y) {
+  zoomTimelines(factor, y) {
     const timeline = (y - TOP + this.view.y) / this.view.timelineHeight;
     this.view.timelineHeight = Math.max(3, Math.min(140, this.view.timelineHeight * factor));
     this.view.y = timeline * this.view.timelineHeight - (y - TOP);
@@ -323,7 +333,7 @@ class App {
     const canvas = byId("overview");
     const { view, model, ratio } = this;
     const height = 36;
-    const key = [view.width, view.left, ratio, model.version, this.theme, model.chosen, model.axis.name].join();
+    const key = [view.width, view.left, ratio, model.version, this.theme, model.chosen, model.pin, model.axis.name, this.query].join();
     if (this.overviewKey !== key) {
       this.overviewKey = key;
       this.overviewBack = this.overviewOf(height);
@@ -352,28 +362,36 @@ class App {
     const ctx = made.getContext("2d");
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     const size = Math.max(1, Math.floor((view.width - view.left) / 2));
-    const counts = { all: new Uint32Array(size), past: new Uint32Array(size), future: new Uint32Array(size) };
+    const counts = Object.fromEntries(["all", "past", "future", "match", "error"].map((name) => [name, new Uint32Array(size)]));
+    const marked = model.inChain ?? (model.past ? null : model.matches);
     const scale = (size - 1) / (model.high - model.low || 1);
     let most = 1;
     const whole = model.data.arrays["overview.rows"]; // of a tiled trace
+    const errors = model.data.arrays["overview.errors"];
     whole?.forEach((rows, k) => {
       const bin = Math.min(size - 1, Math.floor((k / whole.length) * size));
       most = Math.max(most, (counts.all[bin] += rows));
+      counts.error[bin] += errors[k];
+      for (const name of model.counts ? ["past", "future"] : []) counts[name][bin] += model.overviews[`overview.${name}`][k];
     });
     for (const row of whole ? [] : model.rows) {
       const bin = Math.floor((model.axis.values[row] - model.low) * scale);
       most = Math.max(most, ++counts.all[bin]);
-      if (model.past) {
+      if (model.severity[row] === ERROR) counts.error[bin]++;
+      if (marked) counts.match[bin] += marked[row];
+      else if (model.past) {
         counts.past[bin] += model.past[row];
         counts.future[bin] += model.future[row];
       }
     }
     const theme = THEMES[this.theme];
-    const tall = (count) => (Math.log1p(count) / Math.log1p(most)) * (height - 6);
-    for (const [name, colour] of [["all", model.past ? theme.dim : theme.soft], ["past", theme.past], ["future", theme.future]]) {
+    const tall = (count) => (Math.log1p(count) / Math.log1p(most)) * (height - 9);
+    for (const [name, colour] of [["all", model.past || marked ? theme.dim : theme.soft], ["past", theme.past], ["future", theme.future], ["match", model.chain ? theme.chosen : theme.match]]) {
       ctx.fillStyle = colour;
       counts[name].forEach((count, k) => count && ctx.fillRect(view.left + k * 2, height - 2 - tall(count), 2, tall(count)));
     }
+    ctx.fillStyle = theme.broken;
+    counts.error.forEach((count, k) => count && ctx.fillRect(view.left + k * 2 - 0.5, 0, 3, 6)); // above the bars
     return made;
   }
 
@@ -383,12 +401,16 @@ class App {
     if (this.searchError) parts.push(plain(`search: ${this.searchError}`, 300));
     if (model.meta.grid) parts.push(`${stats.events.toLocaleString("en")} of ${counted(model.meta.of, "event")} in view; zoom in for messages and single events${this.terms.length ? ", Enter finds the next match" : ""}`);
     else parts.push(`${counted(stats.events, "event")} in view`);
+    for (const side of ["above", "below"]) if (stats[side]) parts.push(`${stats[side].toLocaleString("en")} ${side} (scroll)`);
+    const all = model.timelines.list.length;
+    if (stats.timelines < all) parts.push(`${stats.timelines.toLocaleString("en")} of ${counted(all, "timeline")} in view`);
     if (stats.lines) parts.push(stats.drawn < stats.lines ? `${stats.drawn.toLocaleString("en")} of ${counted(stats.lines, "line")} drawn (zoom in for all)` : counted(stats.lines, "line"));
     if (!stats.singly) parts.push("bars where events are dense");
-    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: All shows them as well`);
-    if (model.matches && !model.meta.grid) parts.push(model.meta.tiles ? `${this.matchWords()} among the loaded events; Enter finds the next one in all tiles` : this.matchWords());
+    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: “Fit all” includes them`);
+    if (model.matches && !model.meta.grid) parts.push(model.meta.tiles ? `${this.matchWords()} among the loaded events; Enter finds the next match of the whole trace` : this.matchWords());
     const left = model.meta.tiles ? 0 : model.size - model.rows.length;
-    if (left && model.run < 0 && !model.only && !model.timelines.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
+    if (model.alone) parts.push("only the chain is shown");
+    else if (left && model.run < 0 && !model.only && !model.timelines.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
     const said = parts.join(" · ");
     if (byId("status").textContent !== said) byId("status").textContent = said;
   }
@@ -411,8 +433,8 @@ class App {
     next.timelines.order = timelines.order;
     next.only = model.only;
     this.model = next;
+    this.askedFor = "";
     this.near = [];
-    this.pin = -1;
     if (timelines.grouping && !["topics", "role", "source"].includes(timelines.grouping)) next.timelines.group(timelines.grouping);
     next.timelines.arrange();
     next.place();
@@ -422,7 +444,13 @@ class App {
     if (atEnd && model.low >= view.x0) width = Math.max(width, (next.high - next.low) * 1.06);
     const end = atEnd ? next.high + width * 0.03 : view.x1 + shift;
     this.setGutter();
-    if (event) {
+    if (next.meta.tiles) {
+      const [pin, row] = next.rowsAt([this.pinned, this.selected]);
+      next.pin = pin;
+      if (row >= 0) next.choose(row);
+      if (row >= 0) this.relate();
+    } else if (event) {
+      this.pinned = -1;
       for (let row = 0; row < next.size; row++) {
         if (next.kind[row] === event[2] && next.ids.at(row) === event[0] && next.members.at(row) === event[1]) {
           next.choose(row);
@@ -439,15 +467,18 @@ class App {
   async fetchPiece() {
     const { view, model } = this;
     const { piece, tiles } = model.meta;
-    if (!tiles || (piece && view.x0 >= piece.from - 1 && view.x1 <= piece.to + 1)) return;
+    if (!tiles) return;
     const [first, last] = [Math.max(view.x0, model.low), Math.min(view.x1, model.high)];
-    if (piece && first >= piece.from && last <= piece.to) return;
-    const asked = `?x0=${Math.floor(first)}&x1=${Math.ceil(last)}`;
+    if (piece?.exact && (model.alone || this.exact)) return;
+    if (piece && !piece.exact && piece.axis === model.axis.name && first >= piece.from - 1 && last <= piece.to + 1) return;
+    const asked = `?axis=${model.axis.name}&x0=${Math.floor(first)}&x1=${Math.ceil(last)}`;
     if (asked === this.askedFor) return;
     this.askedFor = asked;
     try {
       const data = await loadData(asked);
-      if (asked === this.askedFor) this.replace(data, true);
+      if (asked !== this.askedFor) return;
+      this.replace(data, true);
+      this.askedFor = asked;
     } catch (error) {
       this.showNotice(error.message);
     }
@@ -464,9 +495,11 @@ class App {
   async find() {
     const { model } = this;
     const chosen = model.chosen >= 0;
+    const [first] = Object.values(model.axes);
     const asked = new URLSearchParams({
+      axis: model.axis.name,
       find: JSON.stringify(this.terms),
-      from: chosen ? Math.floor(model.axis.values[model.chosen]) : -1,
+      from: chosen ? Math.floor(first.values[model.chosen]) : -1,
       place: chosen ? model.data.arrays.place[model.chosen] : -1,
     });
     try {
@@ -490,13 +523,14 @@ class App {
     }
     if (this.model.meta.grid) return this.showNotice("Only counts are loaded: zoom in to select an event.");
     const found = hit(this.model, this.view, x, y);
-    if (more && found.row >= 0 && this.model.chosen >= 0) this.pin = this.model.chosen;
+    if (more && found.row >= 0 && this.model.chosen >= 0) this.setPin(this.model.chosen);
     this.near = Array.from(found.rows.slice(0, 2000));
     return this.choose(found.row);
   }
 
   choose(row) {
     this.model.choose(row);
+    this.selected = row < 0 ? -1 : this.model.data.arrays.place[row];
     if (row < 0) this.near = [];
     else {
       this.setTab("event", false);
@@ -508,17 +542,51 @@ class App {
     this.relate();
   }
 
-  /** Tiled trace: request past and future in the whole trace, if the server has it. */
+  /** Tiled trace: request past, future and chain in the whole trace, if the server has it. */
   async relate() {
     const { model } = this;
     if (!model.meta.whole || model.chosen < 0) return;
+    const place = model.data.arrays.place[model.chosen];
     try {
-      model.relate(await loadData(`?related=${model.data.arrays.place[model.chosen]}`));
+      model.relate(await loadData(`?axis=${model.axis.name}&related=${place}`));
+      if (this.pinned >= 0 && this.pinned !== place) {
+        const data = await loadData(`?axis=${model.axis.name}&chain=${this.pinned}.${place}`);
+        if (model.data.arrays.place[model.chosen] !== place) return;
+        this.chainData = data;
+        model.wholeChain = data.meta.chain;
+        model.link();
+      }
       this.overviewKey = "";
       this.show();
     } catch (error) {
       this.showNotice(error.message);
     }
+  }
+
+  /** Tiled trace: show the chain of an address. */
+  async openChain({ pin, event, axis }) {
+    try {
+      this.chainData = await loadData(`?axis=${axis ?? this.model.axis.name}&chain=${pin}.${event}`);
+      this.replace(this.chainData, true);
+      this.setAlone(true);
+    } catch (error) {
+      this.showNotice(error.message);
+    }
+  }
+
+  /** Return the rows of findings, which are places in a tiled trace; -1: not loaded. */
+  loaded(rows) {
+    return this.model.meta.tiles ? this.model.rowsAt(rows) : rows;
+  }
+
+  /** Tiled trace: load a tile with the rows of a finding; return their rows. */
+  async load(rows) {
+    if (this.loaded(rows).includes(-1)) {
+      this.replace(await loadData(`?axis=${this.model.axis.name}&places=${rows.join(".")}`), true);
+      this.exact = Boolean(this.model.meta.piece.exact);
+      this.showWithin(this.model.meta.piece, this.loaded(rows)[0]);
+    }
+    return this.loaded(rows);
   }
 
   /** Select a row and scroll to it. */
@@ -528,25 +596,30 @@ class App {
     this.choose(row);
   }
 
-  /** Select a row, centre it, and zoom in until its neighbours are distinguishable. */
+  /** Select a row; in a large trace, centre it and zoom in until its neighbours are apart. */
   centre(row) {
     this.bringIntoView([row]); // before the rest: it may change the axis
     const { model, view } = this;
     const { values } = model.axis;
     const at = values[row];
-    if (!model.meta.tiles && !Number.isNaN(at)) {
+    if (!Number.isNaN(at) && model.rows.length > NEAR) {
       const apart = Float64Array.from(model.rows, (one) => Math.abs(values[one] - at)).sort();
-      const half = Math.min((view.x1 - view.x0) / 2, apart.length > NEAR && apart[NEAR] > 0 ? apart[NEAR] : Infinity);
+      const half = Math.min((view.x1 - view.x0) / 2, apart[NEAR] > 0 ? apart[NEAR] : Infinity);
       this.setRange(at - half, at + half);
     }
     this.reveal(row);
   }
 
-  /** Show rows together and select the last one. */
-  goTo(rows) {
-    this.bringIntoView(rows);
-    this.near = [];
-    this.choose(rows[rows.length - 1]);
+  /** Show the rows of a finding together and select the last one. */
+  async goTo(found) {
+    try {
+      const rows = await this.load(found);
+      this.bringIntoView(rows);
+      this.near = [];
+      this.choose(rows[rows.length - 1]);
+    } catch (error) {
+      this.showNotice(error.message);
+    }
   }
 
   bringIntoView(rows) {
@@ -565,7 +638,7 @@ class App {
     let width = view.x1 - view.x0;
     if (rows.length > 1 && high > low) width = Math.min(width, Math.max((high - low) * 4, (model.high - model.low) / 2000));
     if (rows.length > 1) width = Math.max(width, (high - low) * 1.6);
-    const inside = low > view.x0 + width * 0.04 && high < view.x1 - width * 0.04;
+    const inside = low > view.x0 + width * 0.02 && high < view.x1 - width * 0.02;
     if (!inside || rows.length > 1) this.setRange((low + high - width) / 2, (low + high + width) / 2);
     const timelines = rows.map((row) => model.timeline[row]).filter((timeline) => timeline >= 0);
     const top = Math.min(...timelines) * view.timelineHeight;
@@ -575,8 +648,33 @@ class App {
     this.clampView();
   }
 
-  pinIt(row) {
-    this.pin = this.pin === row ? -1 : row;
+  /** Pin a row or, if it is pinned, unpin it. */
+  togglePin(row) {
+    this.setPin(this.model.pin === row ? -1 : row);
+    this.show();
+    this.writeAddress();
+  }
+
+  setPin(row) {
+    this.model.setPin(row);
+    this.pinned = row < 0 ? -1 : this.model.data.arrays.place[row];
+    this.relate();
+    this.setGutter();
+  }
+
+  /** Show only the chain between the two selected events, or all events. */
+  setAlone(alone) {
+    if (alone && this.model.wholeChain && !this.model.meta.piece.exact) this.replace(this.chainData, true);
+    const { model } = this;
+    model.setAlone(alone);
+    this.setGutter();
+    if (model.alone) {
+      this.fit();
+      const values = model.chain.map((row) => model.axis.values[row]);
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      const pad = (high - low) * 0.08 || (model.axis.isTimed ? 1e6 : 1);
+      this.setRange(low - pad, high + pad);
+    } else this.fit();
     this.show();
     this.writeAddress();
   }
@@ -636,7 +734,7 @@ class App {
     if (old === model.axis) return;
     const width = Math.min(1.06, share) * (model.high - model.low || 1);
     const middle = model.chosen >= 0 ? model.axis.values[model.chosen] : (model.low + model.high) / 2;
-    if (share > 0.9 || Number.isNaN(middle)) this.fit();
+    if (share > 0.9 || !Number.isFinite(middle)) this.fit();
     else this.setRange(middle - width / 2, middle + width / 2);
     this.writeAddress();
   }
@@ -792,9 +890,9 @@ class App {
     const worst = meta.axes.find((one) => one.rows.length) ?? meta.orders.find((one) => one.rows.length);
     const verbs = {
       ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1), ArrowUp: () => this.stepAcross(-1), ArrowDown: () => this.stepAcross(1),
-      "+": () => (event.shiftKey && event.code === "NumpadAdd" ? this.zoomLanes(1.25, this.view.height / 2) : this.zoom(1.4, this.middle())),
+      "+": () => (event.shiftKey && event.code === "NumpadAdd" ? this.zoomTimelines(1.25, this.view.height / 2) : this.zoom(1.4, this.middle())),
       "=": () => this.zoom(1.4, this.middle()), "-": () => this.zoom(1 / 1.4, this.middle()),
-      "*": () => this.zoomLanes(1.25, this.view.height / 2), _: () => this.zoomLanes(0.8, this.view.height / 2),
+      "*": () => this.zoomTimelines(1.25, this.view.height / 2), _: () => this.zoomTimelines(0.8, this.view.height / 2),
       0: () => this.fit(true), f: () => this.fit(true), Enter: () => (chosen < 0 ? this.chooseMiddle() : this.centre(chosen)),
       c: () => chosen >= 0 && this.revealElsewhere(this.model.causesOf(chosen)), e: () => chosen >= 0 && this.revealElsewhere(this.model.effectsOf(chosen)),
       i: () => worst ? this.goTo(worst.rows) : this.showNotice("No effect is before its cause."),
@@ -845,12 +943,14 @@ class App {
     this.noted = performance.now();
     const { model, view } = this;
     const { timelines } = model;
+    const tiles = Boolean(model.meta.tiles);
+    const given = (row, place) => (tiles ? place : row) >= 0 ? (tiles ? place : row) : undefined;
     const round = (value) => Number(value.toPrecision(12));
     this.written = stateToHash({
       axis: model.axis.name === Object.keys(model.axes)[0] ? "" : model.axis.name,
       run: model.runs.size > 1 ? model.run : undefined,
       x0: round(view.x0), x1: round(view.x1), y: Math.round(view.y) || undefined, h: round(view.timelineHeight),
-      event: model.chosen >= 0 ? model.chosen : undefined, pin: this.pin >= 0 ? this.pin : undefined,
+      event: given(model.chosen, this.selected), pin: given(model.pin, this.pinned), chain: model.alone,
       q: this.query, only: model.only, order: timelines.order === "first" ? "" : timelines.order,
       own: timelines.order === "own" && timelines.own.length <= 500 ? timelines.own : [], hide: [...timelines.hidden].slice(0, 200), group: timelines.grouping, fold: [...timelines.folded].slice(0, 50),
       theme: this.theme, tab: this.tab === "findings" ? "" : this.tab,
@@ -875,7 +975,7 @@ class App {
     timelines.folded.clear();
     [timelines.own, timelines.order] = [[], "first"];
     this.group("");
-    this.pin = -1;
+    this.setPin(-1);
     this.choose(-1);
     byId("search").value = "";
     this.search("");
@@ -904,12 +1004,16 @@ class App {
       for (const member of state.hide ?? []) timelines.hidden.add(member);
       for (const name of state.fold ?? []) timelines.folded.add(name);
     });
-    if (inside(state.pin)) this.pin = state.pin;
-    if (inside(state.event)) this.choose(state.event);
+    const [pin, event] = this.loaded([state.pin ?? -1, state.event ?? -1]);
+    if (inside(pin)) this.setPin(pin);
+    if (inside(event)) this.choose(event);
+    if (model.meta.whole && state.chain) this.openChain(state);
+    if (model.meta.tiles) [this.pinned, this.selected] = [state.pin ?? -1, state.event ?? -1]; // loaded with the range
+    if (state.chain) this.setAlone(true);
     if (state.h > 0) this.view.timelineHeight = Math.max(3, Math.min(140, state.h));
     if (state.y) this.view.y = state.y;
     if (state.x1 > state.x0) this.setRange(state.x0, state.x1);
-    this.setTab(state.tab ?? (inside(state.event) ? "event" : "findings"));
+    this.setTab(state.tab ?? (state.event >= 0 ? "event" : "findings"));
   }
 
   svg() {

@@ -1,20 +1,26 @@
 // Painter of a render model into a 2D context: a canvas, or an SVG writer. Independent of the page.
 
-import { REPEATED_COPY, NOT_RECEIVED, REPEATED, UNDELIVERED } from "./render_model.js";
+import { ERROR, REPEATED_COPY, NOT_RECEIVED, REPEATED, UNDELIVERED } from "./render_model.js";
 import { plain, shortened } from "../../../core/pages/assets/text.js";
 
 export const THEMES = {
   light: {
     back: "#ffffff", stripe: "#f6f7f9", ink: "#1b2430", soft: "#5c6778", line: "#cdd3dc",
     grid: "#e9ecf1", past: "#0060a8", future: "#c24a00", dim: "#b9c1cd", wrong: "#b3008f", broken: "#c8102e",
-    held: "#e69f00", chosen: "#000000", match: "#ffd400", halo: "#ffffff",
-    hues: ["#3a6fb0", "#2f8f83", "#8a5fa8", "#b0682a", "#5a7d2a", "#a8486a", "#4a5a8f", "#2f7f9f", "#7d6a2a"],
+    held: "#e69f00", warning: "#9a5b00", chosen: "#000000", match: "#8a6d00", halo: "#ffffff",
+    hues: [
+      "#085dc7", "#159425", "#835ed8", "#7f5c1d", "#037465", "#e25d1d", "#0d5279", "#c65cbf", "#275b0e", "#1d8ef5",
+      "#88194a", "#689694", "#4433aa", "#a28b23", "#731a8a", "#bb7584", "#011e8c", "#645e7d", "#620b05", "#52134f",
+    ],
   },
   dark: {
     back: "#12161c", stripe: "#171c24", ink: "#eef2f7", soft: "#9aa6b6", line: "#3a4453",
     grid: "#222933", past: "#56b4ff", future: "#ff9a4d", dim: "#465061", wrong: "#ff7ae0", broken: "#ff5c5c",
-    held: "#f0b429", chosen: "#ffffff", match: "#ffe14d", halo: "#12161c",
-    hues: ["#7fb0ea", "#5cc9b8", "#c39be0", "#e8a765", "#a5cc66", "#ea8fb0", "#9fb0ee", "#6cc5e6", "#d0bd72"],
+    held: "#f0b429", warning: "#f0b429", chosen: "#ffffff", match: "#ffe14d", halo: "#12161c",
+    hues: [
+      "#069ce4", "#3cc96a", "#b99cd8", "#ea952d", "#24c1c6", "#c93f76", "#93cafb", "#897c05", "#616ae2", "#b5ccad",
+      "#a550be", "#f6e12b", "#228a8d", "#f8acb5", "#159425", "#bf5914", "#27fdf7", "#827392", "#8dfc8e", "#8a9877",
+    ],
   },
 };
 export const TOP = 30;
@@ -34,8 +40,10 @@ export function paint(ctx, model, view, theme, { lines = 4000 } = {}) {
     job.spans();
     job.holds(lines);
     job.messages(lines);
+    job.inTransit();
+    job.chain();
     job.events();
-    job.chosen();
+    job.selection();
   });
   job.header();
   job.names();
@@ -58,7 +66,7 @@ class Painter {
     this.text = view.text ?? 1;
     this.radius = Math.max(1.2, Math.min(5 * this.text, view.timelineHeight * 0.24));
     this.thin = 1 / (view.ratio ?? 1);
-    this.stats = { events: 0, lines: 0, drawn: 0, singly: true };
+    this.stats = { events: 0, lines: 0, drawn: 0, singly: true, timelines: this.last - this.first + 1 };
   }
 
   font(size) {
@@ -144,21 +152,23 @@ class Painter {
 
   spans() {
     const { ctx, model, view } = this;
-    if (!model.end || model.axis.name !== "event_time") return;
+    if (!model.lasts || !model.axis.isOfSpans) return;
     const height = Math.max(2, view.timelineHeight * 0.42);
-    ctx.globalAlpha = model.past ? 0.12 : 0.28;
     for (let timeline = this.first; timeline <= this.last; timeline++) {
-      ctx.fillStyle = this.timelineHue(timeline);
+      const hue = this.timelineHue(timeline);
       const y = this.y(timeline) - height / 2;
       let until = -Infinity;
       for (let at = model.start[timeline]; at < model.start[timeline + 1]; at++) {
         const row = model.rows[at];
         if (this.values[row] > view.x1) break;
-        if (!(model.end[row] >= view.x0)) continue;
+        if (!(model.endOf(row) >= view.x0)) continue;
         const x = Math.max(view.left - 2, this.x(row));
-        const end = Math.min(view.width + 2, view.left + (model.end[row] - view.x0) * this.scale);
-        if (end - x < 1 && end <= until) continue; // covered by an earlier span
+        const end = Math.min(view.width + 2, view.left + (model.endOf(row) - view.x0) * this.scale);
+        const wrong = model.severity[row] === ERROR;
+        if (end - x < 1 && end <= until && !wrong) continue; // covered by an earlier span
         until = Math.max(until, end);
+        ctx.fillStyle = wrong ? this.theme.broken : hue;
+        ctx.globalAlpha = model.inChain?.[row] ? 0.4 : this.isDimmed(row) ? 0.08 : 0.28;
         ctx.fillRect(x, y, Math.max(1, end - x), height);
       }
     }
@@ -212,7 +222,7 @@ class Painter {
     const sets = { plain: [], dim: [], past: [], future: [], wrong: [], again: [] };
     for (const k of visible) {
       const set = this.setOf(k);
-      if (set !== "chain" && this.model.weight[k] >= limit) continue;
+      if (this.model.weight[k] >= limit) continue;
       sets[set].push(k);
     }
     this.stats.lines = visible.length;
@@ -223,7 +233,7 @@ class Painter {
     // Faint, as thousands of lines would cover the events.
     this.lineSet(sets.dim, this.theme.dim, Math.max(0.05, Math.min(0.45, 250 / Math.max(1, sets.dim.length))), [], 1, false);
     this.lineSet(sets.again, this.theme.soft, 0.9, [2, 3], 1, arrows);
-    this.lineSet(sets.wrong, this.theme.wrong, 0.95, [7, 3, 2, 3], 1.6, arrows);
+    this.lineSet(sets.wrong, this.theme.wrong, Math.max(0.12, Math.min(0.95, 200 / Math.max(1, sets.wrong.length))), [7, 3, 2, 3], 1.6, arrows);
     this.lineSet(sets.past, this.theme.past, 1, [], 1.7, arrows);
     this.lineSet(sets.future, this.theme.future, 1, [6, 3], 1.7, arrows);
   }
@@ -250,15 +260,61 @@ class Painter {
     const { model } = this;
     const a = model.from[k];
     const b = model.to[k];
+    if (model.chain) return "dim";
     if (model.past) {
       const self = model.chosen;
       if (model.past[a] && (model.past[b] || b === self)) return "past";
       if ((model.future[a] || a === self) && model.future[b]) return "future";
       return "dim";
     }
-    if (this.values[a] > this.values[b]) return "wrong";
     if (model.matches && !(model.matches[a] || model.matches[b])) return "dim";
+    if (this.values[a] > this.values[b]) return "wrong";
     return model.sort[k] === REPEATED ? "again" : "plain";
+  }
+
+  /** Draw copies that had not arrived at the end: a line that stops before the receiver. */
+  inTransit() {
+    const { ctx, model, view, theme } = this;
+    ctx.font = this.font(11);
+    ctx.textBaseline = "middle";
+    for (const { row, member } of model.meta.in_transit ?? []) {
+      const to = model.timelines.list.findIndex((one) => one.members.some((k) => model.timelines.names[k] === member));
+      if (to < 0 || model.timeline[row] < 0) continue;
+      const [x, y] = [this.x(row), this.rowY(row)];
+      const end = view.left + (model.high - view.x0) * this.scale;
+      const [z, w] = [x + Math.max(40, (end - x) * 0.6), y + (this.y(to) - y) * 0.85];
+      ctx.strokeStyle = theme.wrong;
+      ctx.lineWidth = 1.4;
+      ctx.setLineDash([3, 3]);
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(z, w);
+      ctx.stroke();
+      ctx.setLineDash([]);
+      const backwards = z + 130 * this.text > view.width;
+      this.write(plain(`${model.ids.at(row)} in transit to ${member}`, 60), z + (backwards ? -4 : 4), w, theme.wrong, backwards ? "right" : "left");
+    }
+  }
+
+  /** Draw the shortest chain between two selected events as bold arrows. */
+  chain() {
+    const { ctx, model, theme } = this;
+    const { chain } = model;
+    if (!chain) return;
+    ctx.strokeStyle = ctx.fillStyle = theme.chosen;
+    ctx.lineWidth = 2.6;
+    for (let k = 1; k < chain.length; k++) {
+      const [a, b] = [chain[k - 1], chain[k]];
+      if (!(model.timeline[a] >= 0 && model.timeline[b] >= 0)) continue;
+      ctx.setLineDash(this.values[a] > this.values[b] ? [7, 3, 2, 3] : []);
+      ctx.beginPath();
+      this.drawLine(a, b);
+      ctx.stroke();
+      ctx.setLineDash([]);
+      ctx.beginPath();
+      this.drawArrowHead(a, b);
+      ctx.fill();
+    }
   }
 
   byHue(set, alpha, arrows) {
@@ -279,7 +335,7 @@ class Painter {
     ctx.beginPath();
     let count = 0;
     for (const k of set) {
-      this.drawLine(k);
+      this.drawLine(this.model.from[k], this.model.to[k]);
       if (++count % 64 === 0) {
         ctx.stroke(); // long paths are slow without a graphics card
         ctx.beginPath();
@@ -289,16 +345,14 @@ class Painter {
     ctx.setLineDash([]);
     if (arrows) {
       ctx.beginPath();
-      for (const k of set) this.drawArrowHead(k);
+      for (const k of set) this.drawArrowHead(this.model.from[k], this.model.to[k]);
       ctx.fill();
     }
     ctx.globalAlpha = 1;
   }
 
-  drawLine(k) {
+  drawLine(a, b) {
     const { ctx, model } = this;
-    const a = model.from[k];
-    const b = model.to[k];
     const x = this.x(a);
     const z = this.x(b);
     const y = this.rowY(a);
@@ -328,10 +382,8 @@ class Painter {
     return [Math.max(0, Math.min(...ends)), Math.min(1, Math.max(...ends))];
   }
 
-  drawArrowHead(k) {
+  drawArrowHead(a, b) {
     const { ctx, model, radius } = this;
-    const a = model.from[k];
-    const b = model.to[k];
     if (model.timeline[a] === model.timeline[b]) return;
     const x = this.x(a);
     const y = this.rowY(a);
@@ -354,6 +406,7 @@ class Painter {
 
   events() {
     this.marks = new Map();
+    this.reserved = this.mainLabels();
     if (this.model.meta.grid) return this.counts();
     return this.rows();
   }
@@ -361,20 +414,23 @@ class Painter {
   /** Draw a range of which only counts are loaded: events of each member and bin. */
   counts() {
     const { model, view, ctx } = this;
-    const { "grid.bin": bins, "grid.member": members, "grid.rows": rows } = model.data.arrays;
-    const { width } = model.meta.grid;
+    const { "grid.bin": bins, "grid.member": members, "grid.rows": rows, "grid.errors": errors } = model.data.arrays;
+    const { width, begin, axis } = model.meta.grid;
+    if (axis !== model.axis.name) return; // the counts of this axis are on their way
     const broad = Math.max(1, width * this.scale - (width * this.scale > 3 ? 1 : 0));
     const full = Math.min(46, view.timelineHeight * 0.72);
     let total = 0;
     for (let k = 0; k < bins.length; k++) {
       const timeline = model.timelines.timelineOf[members[k]];
-      const x = view.left + (bins[k] * width - view.x0) * this.scale;
+      const x = view.left + (begin + bins[k] * width - view.x0) * this.scale;
       if (x > view.width || x + broad < view.left) continue;
       total += rows[k];
       if (timeline < this.first || timeline > this.last) continue;
       const tall = full * Math.min(1, 0.2 + Math.log10(rows[k]) * 0.2);
+      const base = this.y(timeline) + tall / 2;
       ctx.fillStyle = this.theme.hues[members[k] % this.theme.hues.length];
-      ctx.fillRect(x, this.y(timeline) - tall / 2, broad, tall);
+      ctx.fillRect(x, base - tall, broad, tall);
+      if (errors[k]) this.errorMark(x, base, Math.max(broad, BIN));
     }
     this.stats.events = total;
     this.stats.singly = false;
@@ -390,6 +446,7 @@ class Painter {
       total += end - begin;
     }
     this.stats.events = total;
+    if (!total) this.countOutside();
     const room = (ranges.length * (this.view.width - this.view.left)) / 4;
     this.stats.singly = total <= Math.min(SINGLY, Math.max(60, room));
     for (const [timeline, begin, end] of ranges) {
@@ -399,6 +456,18 @@ class Painter {
     this.drawMarks();
     this.broken();
     if (total < 400 && this.view.timelineHeight >= 26) this.labels(ranges);
+  }
+
+  /** Count the events of the range on timelines above and below the view. */
+  countOutside() {
+    const { model, view } = this;
+    const count = { above: 0, below: 0 };
+    for (let timeline = 0; timeline < model.timelines.list.length; timeline++) {
+      if (timeline >= this.first && timeline <= this.last) continue;
+      const size = model.firstAt(timeline, view.x1) - model.firstAt(timeline, view.x0);
+      count[timeline < this.first ? "above" : "below"] += size;
+    }
+    Object.assign(this.stats, count);
   }
 
   hue(row) {
@@ -412,20 +481,20 @@ class Painter {
 
   isDimmed(row) {
     const { model } = this;
+    if (model.chain) return !model.inChain[row];
     if (model.past) return !(model.past[row] || model.future[row] || row === model.chosen);
     return model.matches !== null && !model.matches[row];
   }
 
   colour(row) {
     const { model, theme } = this;
-    if (model.past) {
+    if (this.isDimmed(row)) return theme.dim;
+    if (model.past && !model.chain) {
       if (model.past[row]) return theme.past;
       if (model.future[row]) return theme.future;
-      if (row === model.chosen) return theme.chosen;
-      return theme.dim;
+      if (model.severity[row] !== ERROR) return theme.chosen;
     }
-    if (model.matches && !model.matches[row]) return theme.dim;
-    return this.hue(row);
+    return model.severity[row] === ERROR ? theme.broken : this.hue(row);
   }
 
   mark(row) {
@@ -483,10 +552,29 @@ class Painter {
     }
   }
 
+  /** Draw a diamond around errors (red) and warnings. */
+  drawSeverity(rows) {
+    const { ctx, model, theme } = this;
+    const r = this.radius + 4;
+    for (const severity of [1, ERROR]) {
+      ctx.strokeStyle = severity === ERROR ? theme.broken : theme.warning;
+      ctx.lineWidth = severity === ERROR ? 2 : 1.4;
+      ctx.beginPath();
+      for (const row of rows) {
+        if (model.severity[row] !== severity) continue;
+        const [x, y] = [this.x(row), this.rowY(row)];
+        ctx.moveTo(x - r, y);
+        for (const [dx, dy] of [[0, -r], [r, 0], [0, r], [-r, 0]]) ctx.lineTo(x + dx, y + dy);
+      }
+      ctx.stroke();
+    }
+  }
+
   /** Draw marks of lost messages, and lines at events in past and future of the selection. */
   extras() {
     const { ctx, model, theme, radius: r } = this;
     const all = [...this.marks.values()].flat();
+    this.drawSeverity(all);
     ctx.strokeStyle = theme.wrong;
     ctx.lineWidth = 1.4;
     ctx.setLineDash([3, 2]);
@@ -513,7 +601,7 @@ class Painter {
       ctx.lineTo(x + 3, y - 3);
     }
     ctx.stroke();
-    if (!model.past || this.view.timelineHeight < 14) return;
+    if (!model.past || model.chain || this.view.timelineHeight < 14) return;
     this.sides(all, model.past, theme.past, r + 2.5);
     this.sides(all, model.future, theme.future, -r - 2.5);
   }
@@ -543,30 +631,36 @@ class Painter {
     while (at < end) {
       const bin = Math.floor(values[model.rows[at]] / width);
       let stop = at;
-      let past = 0;
-      let future = 0;
-      let match = 0;
+      const count = { past: 0, future: 0, match: 0, error: 0 };
       const edge = (bin + 1) * width;
       while (stop < end && values[model.rows[stop]] < edge) {
         const row = model.rows[stop++];
-        if (model.past) {
-          past += model.past[row];
-          future += model.future[row];
-        } else if (model.matches) match += model.matches[row];
+        if (model.chain) count.match += model.inChain[row];
+        else if (model.past) {
+          count.past += model.past[row];
+          count.future += model.future[row];
+        } else if (model.matches) count.match += model.matches[row];
+        if (model.severity[row] === ERROR) count.error++;
       }
       if (stop === at) stop++;
-      const count = stop - at;
+      const size = stop - at;
       const x = view.left + (bin * width - view.x0) * this.scale;
-      const tall = full * Math.min(1, 0.2 + Math.log10(count) * 0.32);
-      const asked = model.past || model.matches;
-      ctx.fillStyle = asked ? theme.dim : this.hue(model.rows[at]);
+      const tall = full * Math.min(1, 0.2 + Math.log10(size) * 0.32);
+      ctx.fillStyle = model.past || model.matches ? theme.dim : this.hue(model.rows[at]);
       const base = middle + tall / 2;
       ctx.fillRect(x + 0.5, base - tall, BIN - 1, tall);
-      if (past) this.part(theme.past, x, base, tall, past / count);
-      if (future) this.part(theme.future, x, base - tall * (1 - future / count), tall, future / count);
-      if (match) this.part(this.hue(model.rows[at]), x, base, tall, match / count);
+      if (count.past) this.part(theme.past, x, base, tall, count.past / size);
+      if (count.future) this.part(theme.future, x, base - tall * (1 - count.future / size), tall, count.future / size);
+      if (count.match) this.part(this.hue(model.rows[at]), x, base, tall, Math.max(0.4, count.match / size));
+      if (count.error) this.errorMark(x, base);
       at = stop;
     }
+  }
+
+  /** Draw the mark of a bar that contains errors, below it. */
+  errorMark(x, base, width = BIN) {
+    this.ctx.fillStyle = this.theme.broken;
+    this.ctx.fillRect(x - 0.5, base + 1, width + 1, 4);
   }
 
   part(colour, x, base, tall, share) {
@@ -593,72 +687,107 @@ class Painter {
       const text = plain(`${model.ids.at(row)} ${model.data.texts("text")?.at(row) ?? ""}`, 120);
       ctx.font = `bold ${this.font(13)}`;
       ctx.textBaseline = "alphabetic";
-      ctx.textAlign = x > (view.left + view.width) / 2 ? "right" : "left";
-      ctx.strokeStyle = theme.halo;
-      ctx.lineWidth = 4;
-      ctx.strokeText(text, x, y - size - 6);
-      ctx.fillText(text, x, y - size - 6);
+      this.write(text, x, y - size - 6, theme.broken, x > (view.left + view.width) / 2 ? "right" : "left");
     }
+  }
+
+  /** Return the text of a label: that of the event, otherwise its id. */
+  wordsOf(row, letters) {
+    const { model } = this;
+    return plain(model.data.texts("text")?.at(row) || model.ids.at(row), letters);
+  }
+
+  /** Write a label at a point, above all lines. */
+  write(text, x, y, colour, align) {
+    const { ctx, theme } = this;
+    ctx.textAlign = align;
+    ctx.lineWidth = 4;
+    ctx.strokeStyle = theme.halo;
+    ctx.strokeText(text, x, y);
+    ctx.fillStyle = colour;
+    ctx.fillText(text, x, y);
     ctx.textAlign = "left";
+  }
+
+  /** Return the labels of the selected events and their chain: these have room before others. */
+  mainLabels() {
+    const { model, view } = this;
+    const found = [];
+    for (const row of new Set([model.chosen, model.pin, ...(model.chain ?? []).slice(0, 60)])) {
+      const timeline = row < 0 ? -1 : model.timeline[row];
+      const x = row < 0 ? 0 : this.x(row);
+      if (timeline < this.first || timeline > this.last || timeline < 0 || x < view.left || x > view.width) continue;
+      const text = this.wordsOf(row, row === model.chosen || row === model.pin ? 60 : 30);
+      const width = text.length * 6.2 * this.text;
+      const backwards = x + width > view.width && x - width > view.left;
+      const [from, to] = backwards ? [x - width, x + 4] : [x - 4, x + width];
+      if (found.some((one) => one.timeline === timeline && from < one.to && to > one.from)) continue;
+      found.push({ row, timeline, x, text, from, to, align: backwards ? "right" : "left" });
+    }
+    return found;
   }
 
   /** Draw texts of events where there is room up to the next event. */
   labels(ranges) {
     const broken = new Set(this.model.meta.broken ?? []);
     const { ctx, model, view, theme } = this;
-    const said = model.data.texts("text");
     ctx.font = this.font(11);
     ctx.textBaseline = "alphabetic";
-    ctx.textAlign = "left";
     for (const [timeline, begin, end] of ranges) {
       const y = this.y(timeline) - this.radius - 4;
+      const taken = this.reserved.filter((one) => one.timeline === timeline);
       let until = view.left;
       for (let at = begin; at < end; at++) {
         const row = model.rows[at];
         const x = this.x(row);
         const last = at + 1 === model.start[timeline + 1];
         if (model.slots[row] > 1 || this.isDimmed(row) || broken.has(row) || x < view.left) continue;
-        const whole = (said && said.at(row)) || model.ids.at(row);
+        if (taken.some((one) => x > one.from - 8 && x < one.to)) continue;
+        const whole = this.wordsOf(row, 200);
         const least = model.sent && model.sent[row] >= 0 ? 12 : Math.min(4, whole.length); // an arrival has a line to its send
         const fit = (room) => Math.floor((Math.min(room, 260 * this.text) - 6) / (6 * this.text));
-        let letters = fit((last ? view.width : this.x(model.rows[at + 1])) - x);
+        const edge = Math.min(view.width, ...taken.filter((one) => one.from > x).map((one) => one.from));
+        let letters = fit(Math.min(edge, last ? edge : this.x(model.rows[at + 1])) - x);
         // The last event of a timeline is at the edge: its room is on the left.
-        const backwards = last && letters < whole.length && fit(x - until) > letters;
+        const backwards = last && letters < whole.length && !taken.length && fit(x - until) > letters;
         if (backwards) letters = fit(x - until);
         if (letters < least) continue;
         const text = plain(whole, letters);
-        ctx.textAlign = backwards ? "right" : "left";
-        const from = backwards ? x + 2 : x - 2;
-        const above = row === model.chosen ? y - 4 : y; // outside of the selection ring
-        ctx.lineWidth = 3;
-        ctx.strokeStyle = theme.halo;
-        ctx.strokeText(text, from, above);
-        ctx.fillStyle = theme.soft;
-        ctx.fillText(text, from, above);
+        this.write(text, backwards ? x + 2 : x - 2, y, model.severity[row] === ERROR ? theme.broken : theme.soft, backwards ? "right" : "left");
         until = x + text.length * 6 * this.text + 6;
       }
     }
-    ctx.textAlign = "left";
   }
 
-  chosen() {
+  /** Draw rings around the selected event (with a guide line) and the pinned one (dashed). */
+  selection() {
     const { ctx, model, theme, view } = this;
-    const row = model.chosen;
-    if (row < 0 || model.timeline[row] < this.first || model.timeline[row] > this.last) return;
-    const x = this.x(row);
-    const y = this.rowY(row);
-    ctx.strokeStyle = theme.chosen;
-    ctx.lineWidth = 1;
-    ctx.setLineDash([2, 3]);
-    ctx.beginPath();
-    ctx.moveTo(Math.round(x) + 0.5, TOP);
-    ctx.lineTo(Math.round(x) + 0.5, view.height);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    ctx.lineWidth = 2;
-    ctx.beginPath();
-    ctx.arc(x, y, this.radius + 5, 0, 6.2832);
-    ctx.stroke();
+    for (const row of [model.pin, model.chosen]) {
+      if (row < 0 || model.timeline[row] < this.first || model.timeline[row] > this.last) continue;
+      const x = this.x(row);
+      ctx.strokeStyle = theme.chosen;
+      if (row === model.chosen) {
+        ctx.lineWidth = 1;
+        ctx.setLineDash([2, 3]);
+        ctx.beginPath();
+        ctx.moveTo(Math.round(x) + 0.5, TOP);
+        ctx.lineTo(Math.round(x) + 0.5, view.height);
+        ctx.stroke();
+      }
+      ctx.setLineDash(row === model.pin ? [4, 3] : []);
+      ctx.lineWidth = 2;
+      ctx.beginPath();
+      ctx.arc(x, this.rowY(row), this.radius + 7, 0, 6.2832);
+      ctx.stroke();
+      ctx.setLineDash([]);
+    }
+    ctx.textBaseline = "alphabetic";
+    for (const { row, x, text, align } of this.reserved) {
+      ctx.font = `bold ${this.font(11)}`;
+      const colour = model.severity[row] === ERROR ? theme.broken : theme.ink;
+      const above = this.rowY(row) - this.radius - 11;
+      this.write(text, align === "right" ? x + 2 : x - 2, above > TOP + 9 ? above : this.rowY(row) + this.radius + 20, colour, align);
+    }
   }
 
   // -- frame --------------------------------------------------------------------------------

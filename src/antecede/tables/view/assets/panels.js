@@ -53,8 +53,8 @@ export function findingsPanel(app) {
     meta.findings.length
       ? el("ol", { class: "findings" }, meta.findings.map((one) => findingItem(app, one)))
       : el("p", {}, nothingFound(meta)),
-    ...inversionParts(app),
     ...skewParts(app),
+    ...inversionParts(app),
     ...waitParts(app),
     ...missingParts(app),
     legend(app),
@@ -75,7 +75,7 @@ function summaryOf(app) {
   const sourceText = meta.causality_source === "none" ? " No source of causality (causality_source: none)." : ` Source of causality: ${source}.`;
   const members = timelines.names.filter((_, k) => k < app.model.noMember).length;
   const several = runs.size > 1 ? ` in ${counted(runs.size, "run")}` : "";
-  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.events ? sourceText : ""}`;
+  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.of ? sourceText : ""}`;
 }
 
 /** Return a sentence as nodes; text between backquotes becomes code. */
@@ -120,10 +120,15 @@ function skewParts(app) {
     return [title, el("p", {}, `${counted(skew.compared, "pair")} of connected members compared: no clock needs a shift.`)];
   }
   const text = skew.hosts.length
-    ? table(["clock that is off", "by at least", ""], skew.hosts.map((host) => [
+    ? table(["inaccurate clock", "deviation, at least", ""], skew.hosts.map((host) => [
         plain(host.host, 60), formatDuration(-host.shift_ns, 0), host.rows.length ? goTo(app, host.rows, "Show") : ""]))
-    : el("p", {}, "No constant shifts explain them all: a clock drifts or steps.");
-  return [title, text, table(["pair", "least shift", "events outside", ""], skew.pairs.map((pair) => [
+    : el("p", {}, "No constant shifts explain all of them: a clock drifts or steps.");
+  const corrected = app.model.axis.name === "corrected";
+  const correct = "corrected" in app.model.axes
+    ? el("div", { class: "row" }, el("button", { type: "button", id: "correct", "aria-pressed": String(corrected), onclick: () => { app.setAxis(corrected ? "event_time" : "corrected"); app.show(); } },
+      corrected ? "Show the recorded times" : "Correct the clocks"))
+    : null;
+  return [title, text, correct, table(["pair", "least shift", "events outside", ""], skew.pairs.map((pair) => [
     plain(`${pair.of} against ${pair.against}`, 80),
     pair.least_shift_ns === null ? "none does" : formatDuration(pair.least_shift_ns, 0),
     `${pair.violations.toLocaleString("en")} of ${pair.edges.toLocaleString("en")}`,
@@ -134,7 +139,7 @@ function waitParts(app) {
   const { waits } = app.model.meta;
   if (!waits.length) return [];
   return [el("h2", {}, "Longest waits"), table(["held for", "message", ""], waits.slice(0, 10).map((wait) => [
-    formatDuration(wait.ns, 0), eventName(app.model, wait.delivered),
+    formatDuration(wait.ns, 0), plain(`${wait.message} at ${wait.member}`, 90),
     goTo(app, [wait.received, wait.delivered], "Show")]))];
 }
 
@@ -159,13 +164,17 @@ function legend(app) {
     ...(hasArrivals ? [["▨", "bar: held from receipt to delivery"], ["┄✕", "sent, no arrival"], ["┄○", "repeated copy (dotted line)"]] : []),
     ["—·—", "an effect before its cause, by the axis"],
     ...(model.meta.broken?.length ? [["✗", "red: violation of a promise of the protocol"]] : []),
+    ...(model.meta.in_transit?.length ? [["┄", "in transit at the end, with the name of the receiver"]] : []),
     ["×", "quarantined: not part of the order"],
+    ...(model.hasErrors ? [["◇", "red: error; brown: warning"], ["▂", "red, below a bar: the bar contains errors"]] : []),
+    ["◎", "selected event; dashed ring: pinned event"],
     ["▁●", "causal past of the selected event: blue, underlined, solid lines"],
-    ["▔●", "its future: orange, overlined, broken lines"],
-    ["grey", "concurrent with it"],
-    ["▌", "several events in a few pixels: the higher, the more"],
+    ["▔●", "causal future of the selected event: orange, overlined, broken lines"],
+    ["grey", "concurrent with the selected event"],
+    ["━▶", "shortest chain between the pinned and the selected event"],
+    ["▌", "several events in a few pixels; the height is the logarithm of their number"],
   ];
-  return el("details", { class: "legend" }, el("summary", {}, "Marks"),
+  return el("details", { class: "legend" }, el("summary", {}, "Legend"),
     el("dl", {}, lines.map(([mark, what]) => [el("dt", {}, mark), el("dd", {}, what)])));
 }
 
@@ -198,7 +207,7 @@ export function membersPanel(app) {
   parts.push(el("div", { class: "row" },
     el("button", { type: "button", onclick: () => app.arrange((l) => l.hidden.clear()) }, "Show all"),
     el("button", { type: "button", onclick: () => app.arrange((l) => l.names.forEach((_, k) => l.hidden.add(k))) }, "Hide all"),
-    el("button", { type: "button", onclick: () => app.onlyRelated(), disabled: app.model.chosen < 0 }, "Only those of the selected event")));
+    el("button", { type: "button", onclick: () => app.onlyRelated(), disabled: app.model.chosen < 0 }, "Show only related members")));
   parts.push(memberList(app, timelines));
   return parts;
 }
@@ -237,19 +246,20 @@ export function eventPanel(app) {
   const row = model.chosen;
   if (row < 0) {
     return [el("p", {}, "Select an event: its causal past turns blue, its causal future orange, and concurrent events fade."),
+      el("p", {}, "Pin it and select a second event: the diagram shows the shortest chain between the two."),
       el("p", { class: "soft" }, "Click or tap an event, or press Enter in the diagram. ? lists all keys.")];
   }
   return [
     el("h2", {}, eventName(model, row)),
     app.near.length > 1 ? el("details", {}, el("summary", {}, `${app.near.length.toLocaleString("en")} events at this place`), eventList(app, app.near)) : null,
     relations(app, row),
+    compared(app, row),
     waited(app, row),
     fields(app, row),
     el("div", { class: "row" },
-      el("button", { type: "button", onclick: () => app.pinIt(row) }, app.pin === row ? "Unpin" : "Pin to compare"),
+      el("button", { type: "button", onclick: () => app.togglePin(row) }, model.pin === row ? "Unpin" : "Pin to compare"),
       el("button", { type: "button", onclick: () => app.centre(row) }, "Centre"),
       el("button", { type: "button", onclick: () => app.choose(-1) }, "Clear")),
-    compared(app, row),
     neighbours(app, row),
     clock(app, row),
   ];
@@ -303,39 +313,58 @@ function fields(app, row) {
   add("id", model.ids.at(row));
   add("kind", model.kindOf(row));
   add("member", model.members.at(row));
-  add("says", model.data.texts("text")?.at(row) ?? "");
+  add("text", model.data.texts("text")?.at(row) ?? "");
   add("run", model.runs.at(row));
   add("topics", model.data.texts("topics")?.at(row) ?? "");
   add("role", model.data.texts("role")?.at(row) ?? "");
   for (const axis of Object.values(model.axes)) {
     if (axis.isTimed && !Number.isNaN(arrays[`time.${axis.name}`][row])) add(AXIS_WORDS[axis.name], axis.exact(arrays[`time.${axis.name}`][row]));
   }
-  if (model.end && !Number.isNaN(model.end[row])) add("lasts", formatDuration(model.end[row] - model.axes.event_time.values[row], 0));
+  if (model.lasts && !Number.isNaN(model.lasts[row])) add("duration", formatDuration(model.lasts[row], 0));
   if (model.graph.depth[row] >= 0) add(...depthOf(model, row));
   if (arrays.seq && !Number.isNaN(arrays.seq[row])) add("number", String(arrays.seq[row]));
   model.own.forEach((name, k) => add(plain(name, 60), model.data.texts(`own.${k}`)?.at(row) ?? ""));
   const source = model.data.texts("source")?.at(row) ?? "";
   const line = arrays.line && !Number.isNaN(arrays.line[row]) ? `, line ${arrays.line[row]}` : "";
-  add("in", source.split("/").pop() + line);
+  add("source", source.split("/").pop() + line);
   return el("dl", { class: "fields" }, lines);
 }
 
 /** Return label and value of an event's depth, in the whole trace if it is known. */
 function depthOf(model, row) {
+  const exact = model.data.arrays["time.logical"];
+  if (exact) return ["depth", exact[row].toLocaleString("en")];
   if (model.counts) return ["depth", model.counts.depth.toLocaleString("en")];
   if (model.meta.of <= model.size) return ["depth", model.graph.depth[row].toLocaleString("en")];
   if (model.meta.whole) return ["depth", "…"];
   return ["depth among the loaded events", model.graph.depth[row].toLocaleString("en")];
 }
 
+/** Describe the relation of the selected event to the pinned one, and list their chain. */
 function compared(app, row) {
-  const { model, pin } = app;
-  if (pin < 0 || pin === row || !model.alive[row] || !model.alive[pin]) return null;
-  const name = eventName(model, pin);
-  if (!model.past[pin] && !model.future[pin]) return el("p", {}, `Concurrent with the pinned ${name}: neither could have influenced the other.`);
-  const [from, to] = model.past[pin] ? [pin, row] : [row, pin];
-  const chain = model.graph.path(from, to);
-  return el("div", {}, el("p", {}, `${model.past[pin] ? "After" : "Before"} the pinned ${name}, by ${counted(chain.length - 1, "step")}:`), eventList(app, chain));
+  const { model } = app;
+  const { place } = model.data.arrays;
+  if (!(app.pinned >= 0) || app.pinned === place[row] || !model.alive[row]) return null;
+  const far = model.wholeChain && app.chainData;
+  const list = far ? far.meta.chain : model.chain?.map((one) => place[one]);
+  const name = model.pin < 0 ? "event" : eventName(model, model.pin);
+  const unpin = el("button", { type: "button", onclick: () => app.togglePin(model.pin) }, "Unpin");
+  if (model.meta.whole && !model.wholeChain) return el("p", {}, "Searching for the shortest chain…");
+  if (!list?.length) return el("div", {}, el("p", {}, `Concurrent with the pinned ${name}: neither could have influenced the other.`), unpin);
+  return el("div", {}, el("p", {}, `${list[0] === app.pinned ? "After" : "Before"} the pinned ${name}. Shortest chain, ${counted(list.length - 1, "step")}:`),
+    el("div", { class: "row" },
+      el("button", { type: "button", id: "alone", "aria-pressed": String(model.alone), onclick: () => app.setAlone(!model.alone) }, model.alone ? "Show all events" : "Show only the chain"), unpin),
+    far ? chainList(app, far) : eventList(app, model.chain));
+}
+
+/** List the events of a chain, most of which may be in other tiles. */
+function chainList(app, data) {
+  const { chain } = data.meta;
+  const row = new Map(Array.from(data.arrays.place, (place, k) => [place, k]));
+  const text = (name, place) => data.texts(name)?.at(row.get(place)) ?? "";
+  return el("ul", { class: "events" }, chain.slice(0, MANY).map((place) => el("li", {},
+    el("button", { type: "button", class: "event", onclick: () => app.goTo([place]) },
+      plain(text("id", place), 90), el("span", { class: "says" }, ` ${plain(text("text", place), 80)}`)))));
 }
 
 function neighbours(app, row) {
@@ -388,7 +417,7 @@ export function helpPanel(app) {
     el("h2", {}, "Keys"),
     el("dl", { class: "keys" }, keys.map(([key, what]) => [el("dt", {}, key), el("dd", {}, what)])),
     el("h2", {}, "Mouse and touch"),
-    el("p", {}, "Drag to move. The wheel zooms at the pointer; with Shift it moves along the axis; over the names it scrolls; with Ctrl it changes the height of timelines. Drag a name to move its timeline. Two fingers zoom."),
+    el("p", {}, "Shift and a click pin the selected event and select another one. Drag to move. The wheel zooms at the pointer; with Shift it moves along the axis; over the names it scrolls; with Ctrl it changes the height of timelines. Drag a name to move its timeline. Two fingers zoom."),
     el("h2", {}, "Search"),
     el("p", {}, `Words are searched in ids, texts, members, topics and the other columns of the table; all must match. member:alice, kind:send, -text:heartbeat, "several words", /an expression/. Fields: ${FIELDS.join(", ")}. An id may contain colons.`),
     ...(app.model.own.length ? [el("p", {}, `Columns of this table (quote names with blanks): ${app.model.own.map((name) => plain(name, 40)).join(", ")}.`)] : []),

@@ -9,6 +9,8 @@ export const REPEATED_COPY = 1;
 export const NOT_RECEIVED = 2;
 export const UNDELIVERED = 4;
 export const MESSAGE = 0;
+export const WARNING = 1; // values of `severity`
+export const ERROR = 2;
 export const OWN = 1; // a cause at the same member other than its previous event
 export const REPEATED = 2; // repeated arrival of a copy
 
@@ -29,17 +31,25 @@ export class RenderModel {
     this.marks = arrays.marks ?? new Uint8Array(this.size);
     this.received = arrays.received ?? null;
     this.sent = arrays.sent ?? null;
-    this.end = arrays.end ?? null;
+    this.severity = arrays.severity ?? new Uint8Array(this.size);
+    this.hasErrors = "severity" in arrays;
     this.members = data.texts("member");
     this.runs = data.texts("run");
     this.ids = data.texts("id");
     this.graph = new Graph(arrays.offsets, arrays.causes, arrays.alive);
     this.axes = makeAxes(data, this.graph);
+    /** Durations of spans in ns; NaN: none. */
+    this.lasts = arrays.end?.map((end, row) => end - this.axes.event_time.values[row]) ?? null;
     this.noMember = this.members.size;
     this.member = Int32Array.from(this.members.codes, (code) => (code < 0 ? this.noMember : code));
     this.run = this.runs.size > 1 ? 0 : -1;
     this.chosen = -1;
     this.past = this.future = null;
+    this.pin = -1;
+    /** Rows of the shortest chain between the pinned and the selected event, or null; -1: not loaded. */
+    this.chain = null;
+    this.wholeChain = null; // the same as places, in a tiled trace
+    this.alone = false; // only the chain is shown
     this.matches = null;
     this.only = false;
     this.sortings = new Map();
@@ -171,10 +181,10 @@ export class RenderModel {
     for (const row of this.rows) {
       if (values[row] < this.low) this.low = values[row];
       if (values[row] > this.high) this.high = values[row];
-      if (this.axis.name === "event_time" && this.end?.[row] > this.high) this.high = this.end[row];
+      if (this.endOf(row) > this.high) this.high = this.endOf(row);
     }
     if (this.low > this.high) this.low = this.high = 0;
-    if (this.meta.extent) ({ low: this.low, high: this.high } = this.meta.extent);
+    if (this.meta.extents) ({ low: this.low, high: this.high } = this.meta.extents[this.axis.name]);
     this.version = (this.version ?? 0) + 1;
   }
 
@@ -206,7 +216,13 @@ export class RenderModel {
     for (const row of rows) this.slots[row] = count;
   }
 
+  /** Return the end of a span on the axis; NaN: the row is no span, or the axis no time. */
+  endOf(row) {
+    return this.lasts && this.axis.isOfSpans ? this.axis.values[row] + this.lasts[row] : NaN;
+  }
+
   isShown(row) {
+    if (this.alone && !this.inChain[row]) return false;
     if (this.run >= 0 && this.runs.codes[row] !== this.run) return false;
     if (this.only && this.matches && !this.matches[row]) return false;
     return !Number.isNaN(this.axis.values[row]);
@@ -237,6 +253,46 @@ export class RenderModel {
     this.past = row < 0 ? null : this.graph.past(row);
     this.future = row < 0 ? null : this.graph.future(row);
     this.counts = null;
+    this.wholeChain = null;
+    this.link();
+  }
+
+  /** Pin a row, -1: none; a chain leads from it to the selected event, or back. */
+  setPin(row) {
+    this.pin = row;
+    this.wholeChain = null;
+    this.link();
+  }
+
+  /** Compute the chain, from that of the whole trace if it is known. */
+  link() {
+    const { pin, chosen } = this;
+    this.chain = this.wholeChain && this.rowsAt(this.wholeChain);
+    if (!this.chain && pin >= 0 && chosen >= 0 && pin !== chosen) {
+      if (this.past[pin]) this.chain = this.graph.path(pin, chosen);
+      else if (this.future[pin]) this.chain = this.graph.path(chosen, pin);
+    }
+    if (!this.chain?.length) this.chain = null;
+    this.inChain = this.chain && new Uint8Array(this.size);
+    this.chain?.forEach((row) => (this.inChain[row] = 1));
+    if (this.alone) this.setAlone(this.chain !== null);
+  }
+
+  /** Return the rows at positions in the files; -1: not loaded. */
+  rowsAt(places) {
+    const wanted = new Map(places.map((place, k) => [place, k]));
+    const found = places.map(() => -1);
+    this.data.arrays.place.forEach((place, row) => wanted.has(place) && (found[wanted.get(place)] = row));
+    return found;
+  }
+
+  /** Show only the chain and the timelines of its members, or all events. */
+  setAlone(alone) {
+    this.alone = alone && this.chain !== null;
+    const members = new Set(this.alone ? this.chain.filter((row) => row >= 0).map((row) => this.member[row]) : []);
+    this.timelines.only = this.alone ? members : null;
+    this.timelines.arrange();
+    this.place();
   }
 
   /** Set past and future in the whole trace: bits by position in the files, and counts. */
@@ -249,6 +305,7 @@ export class RenderModel {
       this.future[row] = (arrays.future[byte] >> bit) & 1;
     }
     this.counts = meta;
+    this.overviews = arrays;
   }
 
   /** Compute the rows that match the terms of a search (`parseSearch`); none: no search. */

@@ -18,7 +18,7 @@ export function hashToState(hash) {
       state[name] = given.get(name).split(".").map(Number).filter(Number.isInteger);
     }
   }
-  if (given.has("only")) state.only = true;
+  for (const name of ["only", "chain"]) if (given.has(name)) state[name] = true;
   if (given.has("fold")) state.fold = given.getAll("fold");
   return state;
 }

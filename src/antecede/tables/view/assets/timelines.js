@@ -16,6 +16,7 @@ export class Timelines {
     this.order = "first";
     this.own = [];
     this.hidden = new Set();
+    this.only = null; // a set of members: all others are hidden as well
     this.grouping = "";
     this.folded = new Set();
     this.groupOf = () => "";
@@ -26,7 +27,7 @@ export class Timelines {
   arrange() {
     const shown = [];
     for (let member = 0; member < this.names.length; member++) {
-      if (this.counts[member] && !this.hidden.has(member)) shown.push(member);
+      if (this.only ? this.only.has(member) : this.counts[member] && !this.hidden.has(member)) shown.push(member);
     }
     shown.sort(this.comparison());
     const groups = new Map();
@@ -38,7 +39,7 @@ export class Timelines {
     this.groups = [...groups.keys()].filter((name) => name);
     this.list = [];
     for (const [group, members] of groups) {
-      if (group && this.folded.has(group)) {
+      if (group && this.folded.has(group) && !this.only) {
         const label = `${group} (${members.length})`;
         this.list.push({ label, members, folded: true, group });
       } else {

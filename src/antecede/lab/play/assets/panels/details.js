@@ -2,7 +2,7 @@
 
 import { el } from "../../../../core/pages/assets/elements.js";
 import { describeCommand } from "./steps.js";
-import { constantFields, stateAfter } from "./tables.js";
+import { constantFields, stateAfter } from "../state_grid.js";
 import { plain } from "../../../../core/pages/assets/text.js";
 
 export function detailsPanel(app) {
@@ -65,14 +65,14 @@ function keptParts(run, member, fields, earlier) {
 function actions(app, command, k) {
   const button = (text, action, disabled = false) => el("button", { type: "button", onclick: action, disabled }, text);
   const made = [
-    button("← Earlier", () => app.shift(command.index, -1), k <= 0),
-    button("Later →", () => app.shift(command.index, 1), k < 0 || k >= app.comparison.columns.length - 1),
+    button("← Move earlier", () => app.shift(command.index, -1), k <= 0),
+    button("Move later →", () => app.shift(command.index, 1), k < 0 || k >= app.comparison.columns.length - 1),
   ];
   if (command.kind === "arrive") {
-    made.push(button("Lost instead", () => app.change(command.index, `lose ${command.at} ${command.label}`), Boolean(command.again)));
-    made.push(button("Arrives again", () => app.add(app.comparison.columns[k + 1]?.command ?? app.comparison.commands.length, `arrive ${command.at} ${command.label} again`)));
+    made.push(button("Lose it instead", () => app.change(command.index, `lose ${command.at} ${command.label}`), Boolean(command.again)));
+    made.push(button("Let it arrive again", () => app.add(app.comparison.columns[k + 1]?.command ?? app.comparison.commands.length, `arrive ${command.at} ${command.label} again`)));
   }
-  if (command.kind === "lose") made.push(button("Arrives instead", () => app.change(command.index, `arrive ${command.at} ${command.label}`)));
+  if (command.kind === "lose") made.push(button("Let it arrive instead", () => app.change(command.index, `arrive ${command.at} ${command.label}`)));
   if (command.kind === "send") made.push(button("Change…", () => app.sendForm({ change: command })));
   made.push(button("Remove", () => app.remove(command.index)));
   return el("div", { class: "row" }, made);
@@ -91,10 +91,10 @@ function stubParts(app, chosen) {
   return [
     el("h2", {}, plain(`${label} is in flight from ${source} to ${target}`, 160)),
     el("div", { class: "row" },
-      el("button", { type: "button", onclick: () => app.arrive(target, label, app.step) }, app.atEnd ? "Arrives now" : `Arrives after step ${app.step}`),
-      el("button", { type: "button", onclick: () => app.lose(target, label, app.step) }, "Is lost"),
-      el("button", { type: "button", onclick: () => app.arriveAll() }, "All copies arrive")),
-    el("p", { class: "soft" }, "Or drag it to its arrival."),
+      el("button", { type: "button", onclick: () => app.arrive(target, label, app.step) }, app.atEnd ? "Let it arrive" : `Let it arrive after step ${app.step}`),
+      el("button", { type: "button", onclick: () => app.lose(target, label, app.step) }, "Lose it"),
+      el("button", { type: "button", onclick: () => app.arriveAll() }, "Let all copies arrive")),
+    el("p", { class: "soft" }, "Alternative: drag it to its arrival."),
   ];
 }
 

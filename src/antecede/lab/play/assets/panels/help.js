@@ -8,7 +8,7 @@ export function helpPanel() {
     ["← →", "one step back, one step forward"], ["Home End", "to the start, to the end"], ["Alt + ← →", "move the chosen action (or the current step) earlier, later"],
     ["Enter", "details of this step"], ["Delete", "remove the chosen action"], ["s", "send"], ["a", "let all copies in flight arrive"],
     ["m", "add a member"], ["u  r", "undo, redo (also Ctrl + Z, Ctrl + Y)"], ["c", "draw a cut"], ["f", "find a counterexample"], ["e", "exercises"],
-    ["l  d  x", "steps, details, scenario text"], ["h", "hide the outcome of later steps"], ["b", "show or hide the tables"], ["t", "light or dark"], ["p", "large, for a projector"], ["Esc", "close the side panel"],
+    ["l  d  x", "steps, details, scenario text"], ["h", "hide the outcome of later steps"], ["b", "show or hide the tables"], ["i", "export this step as SVG (Ctrl + P: print, or PDF)"], ["t", "light or dark"], ["p", "large mode for projectors"], ["Esc", "close the side panel"],
   ];
   return [
     el("h2", {}, "Mouse and touch"),

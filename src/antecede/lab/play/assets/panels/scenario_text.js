@@ -72,8 +72,7 @@ export async function saveFile(app) {
     app.say(`Saved without expected output: ${error.message}`, "rejected");
   }
   const address = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  const name = (app.comparison.title || "scenario").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "scenario";
-  const link = el("a", { href: address, download: `${name}.scenario` });
+  const link = el("a", { href: address, download: `${app.fileName()}.scenario` });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

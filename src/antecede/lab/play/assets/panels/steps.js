@@ -1,7 +1,7 @@
 // List of the actions, with buttons to move, change and remove them, and of the copies in flight.
 
 import { el } from "../../../../core/pages/assets/elements.js";
-import { stateAfter } from "./tables.js";
+import { stateAfter } from "../state_grid.js";
 import { plain } from "../../../../core/pages/assets/text.js";
 
 export function stepsPanel(app) {
@@ -11,8 +11,8 @@ export function stepsPanel(app) {
     el("p", { class: "soft" }, "Alt and ← → move the chosen action. New actions are inserted after the current step."),
     el("div", { class: "row" },
       el("button", { type: "button", onclick: () => app.sendForm({ at: app.step }) }, "Send…"),
-      el("button", { type: "button", onclick: () => app.arriveAll() }, "All copies arrive"),
-      el("button", { type: "button", onclick: () => app.moreForm() }, "Other action…")),
+      el("button", { type: "button", onclick: () => app.arriveAll() }, "Let all copies arrive"),
+      el("button", { type: "button", onclick: () => app.moreForm() }, "Add another action…")),
     el("ol", { class: "steps" }, items),
     ...inFlightList(app),
   ];
