@@ -220,7 +220,7 @@ def test_a_folder_is_never_replaced_unasked(
     out.mkdir()
     (out / "mine").write_text("kept")
     assert main([*call, "--force"]) == 2
-    assert "no earlier run" in capsys.readouterr().err
+    assert "not a complete folder of an earlier run" in capsys.readouterr().err
     (out / "mine").unlink()
     out.rmdir()
     assert main(call) == 0
