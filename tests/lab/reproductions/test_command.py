@@ -53,7 +53,7 @@ def test_results_summary_and_page_are_written(tmp_path: Path, capsys: Capture) -
 def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: Capture) -> None:
     study(TOY, tmp_path, "--quick")
     assert study(TOY, tmp_path) == 0
-    assert ", 3 were there before" in capsys.readouterr().out
+    assert ", 3 from the cache" in capsys.readouterr().out
     assert study(TOY, tmp_path, "--report-only") == 0
     assert "runs        0 in " in capsys.readouterr().out
     assert study(TOY, tmp_path, "--no-cache", "--filter", "sum/10 *") == 0
@@ -115,7 +115,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     assert child.returncode == 130
     where = tmp_path / "out" / "results"
     assert said.splitlines() == [
-        f"antecede: 1 of 3 runs are kept in {where}; the same command goes on from there",
+        f"antecede: 1 of 3 runs are kept in {where}; the same command continues",
         "antecede: interrupted",
     ]
     (tmp_path / "open").touch()

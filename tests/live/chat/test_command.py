@@ -149,7 +149,7 @@ def test_two_people_talk_through_pipes(started: Started) -> None:
     alice = started.chat("alice")
     alice.until(r"alice in room design: 1 here")
     alice.until(rf"reach you at 127\.0\.0\.1:{started.port}")
-    alice.until(r"nothing is kept")
+    alice.until(r"nothing is stored")
     alice.write("lunch?\n")
     alice.until(r"1  alice: lunch\?\n")
     bob = started.chat("bob", "--listen", "127.0.0.1:0")
