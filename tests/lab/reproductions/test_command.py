@@ -57,7 +57,7 @@ def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: Capture) -> None
     assert study(TOY, tmp_path, "--report-only") == 0
     assert "runs        0 in " in capsys.readouterr().out
     assert study(TOY, tmp_path, "--no-cache", "--filter", "sum/10 *") == 0
-    assert ", 6 left out" in capsys.readouterr().out
+    assert ", 6 filtered out" in capsys.readouterr().out
 
 
 def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) -> None:
