@@ -36,10 +36,10 @@ pipeline: $(PIPELINE) ## services, Kafka, Spark, Delta, kills, a page (FILES=1: 
 	@$(dir $(PIPELINE))bin/python -m pipeline $(if $(FILES),--files)
 
 study: .venv/.user ## every source's evaluation at full scale, beside its figures (STUDY=name: one)
-	@$(BIN)/antecede study $(or $(STUDY),all) $(if $(TRACES),--traces $(TRACES))
+	@$(BIN)/antecede reproduce $(or $(STUDY),all) $(if $(TRACES),--traces $(TRACES))
 
 study-quick: .venv/.user ## the same with small grids, to see that all works
-	@$(BIN)/antecede study $(or $(STUDY),all) --quick -o out/studies-quick$(if $(STUDY),/$(STUDY))
+	@$(BIN)/antecede reproduce $(or $(STUDY),all) --quick -o out/studies-quick$(if $(STUDY),/$(STUDY))
 
 results: study ## docs/results.md from the full studies: published values, ours, verdicts
 	@$(BIN)/python -m scripts.results_page

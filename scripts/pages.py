@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest import mock
 
-from antecede.cli import COMMANDS
+from antecede.cli import GROUPS
 from antecede.cli import main as run_command
 from antecede.tables.order import spec
 from antecede.tables.trace import schema
@@ -38,13 +38,6 @@ CLI, EVENTS, REPORTS, PERFORMANCE = (
     Path("reference/reports.md"),
     Path("performance.md"),
 )
-GROUPS: Final = {
-    "traces": "Traces",
-    "protocols": "Protocols",
-    "experiments": "Experiments",
-    "live": "Live groups",
-}
-"""Package of a command in `antecede.cli` -> heading. Commands of no package are not listed."""
 
 
 def make_pages() -> dict[Path, str]:
@@ -92,18 +85,14 @@ def load_parser(command: str) -> argparse.ArgumentParser:
 
 def make_cli_page() -> str:
     """Return the reference of all commands that `antecede --help` lists."""
-    commands: dict[str, dict[str, argparse.ArgumentParser]] = {name: {} for name in GROUPS}
-    for name, command in COMMANDS.items():
-        package = command.module.split(".")[2]
-        if package in commands:
-            commands[package][name] = load_parser(name)
+    groups = {group: [name for name, *_ in commands] for group, commands in GROUPS.items() if group}
     lines = [_CLI_HEAD]
-    for package, parsers in commands.items():
-        lines.append(f"- {GROUPS[package]}: {', '.join(f'[`{n}`](#{n})' for n in parsers)}")
-    for package, parsers in commands.items():
-        lines.append(f"\n## {GROUPS[package]}")
-        for name, parser in parsers.items():
-            lines += ["", *describe_command(name, parser)]
+    for group, names in groups.items():
+        lines.append(f"- {group}: {', '.join(f'[`{name}`](#{name})' for name in names)}")
+    for group, names in groups.items():
+        lines.append(f"\n## {group}")
+        for name in names:
+            lines += ["", *describe_command(name, load_parser(name))]
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ _UNITS = (
 )
 
 
-def shown(value: object, max_length: int = 60) -> str:
+def quote(value: object, max_length: int = 60) -> str:
     """Return the repr of a value, at most `max_length` characters; its type if the repr fails."""
     try:
         text = repr(value)
@@ -32,7 +32,7 @@ def count_and_part(count: int, total: int) -> str:
     return f"{count:,} ({count / total:.1%})" if count and total else f"{count:,}"
 
 
-def counted(number: int, singular: str, plural: str | None = None) -> str:
+def pluralize(number: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun, such as "1 peer", "2,000 peers"; `plural`: if irregular."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
@@ -57,10 +57,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = " 
     """Return aligned columns: the first left, all others right."""
     lines = [header, *rows]
     words = [k == 0 for k in range(len(header))]
-    return "\n".join(aligned(lines, words, indent=indent))
+    return "\n".join(align(lines, words, indent=indent))
 
 
-def aligned(
+def align(
     lines: Sequence[Sequence[str]],
     left_aligned: Sequence[bool],
     *,
@@ -90,3 +90,7 @@ def harmless(text: str) -> str:
     >>> print(harmless("a\\x1b[2J")) a\\x1b[2J
     """
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+shown, counted, aligned = quote, pluralize, align
+"""Earlier names, until all packages use the new ones."""

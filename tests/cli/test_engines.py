@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from antecede.cli import engines
-from antecede.cli.engines import LOCAL, SPARK, chosen_engine, needed_bytes
+from antecede.cli.engines import LOCAL, SPARK, choose_engine, estimate_bytes
 from antecede.errors import InputError
 from antecede.tables.trace.reader import ReadOptions
 
@@ -32,11 +32,11 @@ def chosen(
 ) -> engines.Engine:
     monkeypatch.setattr(engines, "free_bytes", lambda: free)
     args = argparse.Namespace(**{"engine": "auto", "master": None, "given": given, **given})
-    return chosen_engine(args, [path], None, ReadOptions())
+    return choose_engine(args, [path], None, ReadOptions())
 
 
 def test_memory_decides(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    needed = needed_bytes([table])
+    needed = estimate_bytes([table])
     assert needed is not None
     assert needed > 1_000_000
     assert chosen(table, monkeypatch, 2 * needed).name == LOCAL
@@ -51,7 +51,7 @@ def test_what_spark_cannot_do_stays_here_and_says_so(
     log.write_text('a {"a": 1}\nhello\n')
     engine = chosen(str(log), monkeypatch, 10)
     assert engine.name == LOCAL
-    assert "Spark cannot: it reads tables alone" in engine.why
+    assert "not on Spark: it reads tables only" in engine.why
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     engine = chosen(table, monkeypatch, 10)
     assert (engine.name, "pyspark is not installed" in engine.why) == (LOCAL, True)
@@ -73,18 +73,18 @@ def test_a_repository_needs_memory_for_its_commits_alone(tmp_path: Path) -> None
         subprocess.run([*git, *words], check=True)
     with (folder / "large.bin").open("wb") as file:
         file.truncate(6 * GIGABYTE)
-    assert needed_bytes([str(folder)]) == 3 * engines.A_COMMIT
+    assert estimate_bytes([str(folder)]) == 3 * engines.A_COMMIT
     (folder / ".git" / "HEAD").write_text("damaged")
-    assert needed_bytes([str(folder)]) is None
+    assert estimate_bytes([str(folder)]) is None
 
 
 def test_a_folder_needs_memory_for_the_files_that_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,after\na,\n")
-    alone = needed_bytes([str(tmp_path)])
+    alone = estimate_bytes([str(tmp_path)])
     for hidden in (".venv", "_temporary"):
         (tmp_path / hidden).mkdir()
         (tmp_path / hidden / "lib.csv").write_text("x" * 100_000)
-    assert needed_bytes([str(tmp_path)]) == alone == needed_bytes([str(tmp_path / "*.csv")])
-    assert needed_bytes([str(tmp_path / "nothing")]) is None
+    assert estimate_bytes([str(tmp_path)]) == alone == estimate_bytes([str(tmp_path / "*.csv")])
+    assert estimate_bytes([str(tmp_path / "nothing")]) is None
     os.mkfifo(tmp_path / "pipe")
-    assert needed_bytes([str(tmp_path / "pipe")]) == 0
+    assert estimate_bytes([str(tmp_path / "pipe")]) == 0

@@ -92,13 +92,13 @@ def test_tables_have_clocks_as_pairs(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_a_mark_may_be_part_of_what_an_event_says(log: str, capsys: Capture) -> None:
-    assert main(["cut", log, "--regex", REGEX, "--marked", "snapshot 1"]) == 0
+    assert main(["cut", log, "--regex", REGEX, "--marker", "snapshot 1"]) == 0
     said = capsys.readouterr().out
     assert "p=2" in said
     assert "no event has exactly the text 'snapshot 1'" in said
-    assert main(["cut", log, "--regex", REGEX, "--marked", "starts"]) == 0
+    assert main(["cut", log, "--regex", REGEX, "--marker", "starts"]) == 0
     said = capsys.readouterr().out
     assert "p=1" in said
     assert "exactly" not in said
-    assert main(["cut", log, "--regex", REGEX, "--marked", "nothing"]) == 2
+    assert main(["cut", log, "--regex", REGEX, "--marker", "nothing"]) == 2
     assert "no event contains the text 'nothing'" in capsys.readouterr().err

@@ -18,39 +18,51 @@ from tests.helpers.fixtures import Call, Capture
 MESH = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
 TABLE = "id,after\na,\nb,a\n"
 REFUSED = (
-    ("meter t.csv --witnesses -1", "--witnesses -1"),
-    ("meter t.csv --rules linear --most 1", "--most"),
-    ("meter t.csv --rules linear,arrival --accuracy 0 --least 0 --most 1", "--accuracy, --least"),
-    ("meter t.csv --rules linear --subscribe a=x", "--subscribe"),
-    ("meter t.csv --to-everybody", "--to-everybody"),
-    ("explain x.scenario --width 39", "--width 39"),
-    ("deliver wire.parquet --time-unit s", "--time-unit"),
-    ("deliver new.parquet --example 3 --engine local", "--engine"),
-    ("deliver new.parquet --example 3 -o out.csv", "--out"),
-    ("deliver new.parquet --example 3 --observer x --tick-s 1", "--observer, --tick-s"),
-    ("simulate --template mesh mesh.toml", "FILE"),
+    ("false-causality t.csv --witnesses -1", "--witnesses -1"),
+    ("false-causality t.csv --rules linear --max-delay 1", "--max-delay"),
+    (
+        "false-causality t.csv --rules linear,arrival --accuracy 0 --min-delay 0 --max-delay 1",
+        "--accuracy, --min-delay",
+    ),
+    ("false-causality t.csv --rules linear --subscribe a=x", "--subscribe"),
+    ("false-causality t.csv --broadcast", "--broadcast"),
+    ("draw x.scenario --width 39", "--width 39"),
+    ("replay wire.parquet --time-unit s", "--time-unit"),
+    ("replay new.parquet --example 3 --engine local", "--engine"),
+    ("replay new.parquet --example 3 -o out.csv", "--output"),
+    ("replay new.parquet --example 3 --observer x --tick-s 1", "--observer, --tick-s"),
+    ("simulate --template mesh mesh.toml", "CONFIG"),
     ("simulate --template mesh --seed 0 --json", "--seed, --json"),
-    ("simulate mesh.toml --save-plot x.svg --seeds 2", "--seeds"),
+    ("simulate mesh.toml --output-plot x.svg --seeds 2", "--seeds"),
     ("compare bss idr --accuracy 1", "--accuracy"),
     ("compare bss idr --topology hierarchy", "--topology"),
     ("compare matrix --topology mesh --accuracy 3 --members 3", "--accuracy"),
-    ("study --out x --only y --fresh --engine local", "--out, --only, --fresh, --engine"),
-    ("study --traces a", "--traces"),
-    ("study --jobs 3", "--jobs"),
-    ("study vector --fresh --redraw -o out", "--fresh"),
+    (
+        "reproduce --output x --filter y --no-cache --engine local",
+        "--output, --filter, --no-cache, --engine",
+    ),
+    ("reproduce --traces a", "--traces"),
+    ("reproduce --jobs 3", "--jobs"),
+    ("reproduce vector --no-cache --report-only -o out", "--no-cache"),
     ("compare bss --force", "--force"),
     ("simulate mesh.toml --force", "--force"),
-    ("explain x.scenario --force", "--force"),
+    ("draw x.scenario --force", "--force"),
     ("check fifo --force", "--force"),
-    ("deliver wire.parquet --prefix x", "--prefix"),
-    ("study vector --engine local --master local[2] -o out", "--master"),
-    ("sweep mesh.toml --over members=2,3 --fresh --redraw", "--fresh"),
-    ("sweep mesh.toml --over members=2,3 --redraw --jobs 1", "--jobs"),
+    ("replay wire.parquet --prefix x", "--prefix"),
+    ("reproduce vector --engine local --master local[2] -o out", "--master"),
+    ("sweep mesh.toml --over members=2,3 --no-cache --report-only", "--no-cache"),
+    ("sweep mesh.toml --over members=2,3 --report-only --jobs 1", "--jobs"),
     ("sweep mesh.toml --over members=2,3 --master local", "--master"),
     ("demo --trace t.csv --seconds 5", "--seconds"),
     ("demo --format table", "--format"),
     ("check bss --jobs 3", "--jobs"),
     ("check --all --quick --messages 2", "--messages"),
+    ("check --snapshots lai-yang --size large", "--size"),
+    ("check bss --snapshots lai-yang", "PROTOCOL"),
+    ("check --snapshots lai-yang --output-html x.html", "--output-html"),
+    ("check bss --channels any", "--channels"),
+    ("check bss --runs 3 --max-states 9", "--runs, --max-states"),
+    ("check --all --snapshots lai-yang", "--snapshots"),
 )
 
 
@@ -86,12 +98,12 @@ def test_an_option_without_an_effect_is_refused_by_name(
     "call",
     [
         "audit t.csv --quarantine q.csv --force",
-        "meter t.csv --each --witnesses 0",
-        "meter t.csv --json",
+        "false-causality t.csv --per-observer --witnesses 0",
+        "false-causality t.csv --json",
         "simulate --template mesh",
         "simulate mesh.toml --trace x.csv --force",
-        "study",
-        "deliver new.parquet --example 3 --force --members a,b --order fifo",
+        "reproduce",
+        "replay new.parquet --example 3 --force --members a,b --order fifo",
     ],
 )
 def test_what_has_an_effect_is_taken(call: str, place: Path, capsys: Capture) -> None:
@@ -130,21 +142,22 @@ def test_rules_name_options_of_their_command_and_stand_in_its_help(
     known = {action.dest: action for action in parser._actions}
     with pytest.raises(SystemExit, match="0"):
         main([name, "--help"])
-    told = " ".join(capsys.readouterr().out.split())
+    text = " ".join(capsys.readouterr().out.split())
     rules: tuple[OptionRule, ...] = WITH_RULES[name]
     for rule in rules:
         assert {*rule.options, *dict(rule.others)} <= known.keys()
-    assert told.count("no effect without") + told.count("no effect beside") >= len(rules)
+    shown = [rule for rule in rules if rule.is_in_help]
+    assert text.count("; only with") + text.count("; not with") >= len(shown)
 
 
 def test_a_rule_says_what_is_missing_or_in_the_way(place: Path, capsys: Capture) -> None:
     assert main(["audit", "t.csv", "--force"]) == 2
     assert capsys.readouterr().err == (
-        "antecede: --force has no effect without --quarantine or --page (nothing is written): "
-        "leave out --force\n"
+        "antecede: --force has no effect without --quarantine or --output-html (nothing is "
+        "written): omit --force\n"
     )
-    assert main(["meter", "t.csv", "--json", "--each", "--witnesses", "5"]) == 2
+    assert main(["false-causality", "t.csv", "--json", "--per-observer", "--witnesses", "5"]) == 2
     assert capsys.readouterr().err == (
-        "antecede: --each, --witnesses have no effect beside --json (JSON has everything): "
-        "leave out --each, --witnesses\n"
+        "antecede: --per-observer, --witnesses have no effect with --json (JSON has everything): "
+        "omit --per-observer, --witnesses\n"
     )

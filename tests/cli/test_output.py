@@ -17,7 +17,7 @@ import pytest
 from antecede.cli import main
 from antecede.cli.files.output import check_free
 from antecede.cli.protocols.draw import explain
-from antecede.cli.traces.replay import option
+from antecede.cli.traces.replay import parse_option
 from antecede.core.group.group import Group
 from antecede.errors import InputError
 from antecede.lab.check.scenario.parse import parse_script
@@ -41,10 +41,10 @@ def folder(tmp_path: Path, monkeypatch: Patch) -> Path:
     ("arguments", "kept"),
     [
         (["audit", "t.csv", "--quarantine", "other.csv"], "other.csv"),
-        (["explain", "x.scenario", "--svg", "./x.scenario"], "x.scenario"),
+        (["draw", "x.scenario", "--output-svg", "./x.scenario"], "x.scenario"),
         (["convert", "t.csv", "-o", "pipe", "--to", "jsonl", "--force"], "pipe"),
         (["order", "t.csv", "-o", "pipe", "--force"], "pipe"),
-        (["deliver", "pipe", "--example", "3", "--force"], "pipe"),
+        (["replay", "pipe", "--example", "3", "--force"], "pipe"),
     ],
 )
 def test_nothing_is_put_in_the_place_of_what_is_read_or_no_file(
@@ -87,7 +87,7 @@ def test_no_command_writes_what_it_reads_by_whatever_name(
     elif name == "to_link":
         (folder / "x.csv").symlink_to("t.csv")
         read, out = "x.csv", "t.csv"
-    assert "is read by this command" in refused(
+    assert "is input of this command" in refused(
         *(word.format(read=read, out=out) for word in command)
     )
     assert (folder / "t.csv").read_text() == TRACE
@@ -112,14 +112,14 @@ def test_no_command_writes_into_the_folder_that_it_reads(
 
 
 def test_deliver_does_not_write_what_it_reads(folder: Path, refused: Call) -> None:
-    assert main(["deliver", "log.parquet", "--example", "5"]) == 0
+    assert main(["replay", "log.parquet", "--example", "5"]) == 0
     before = (folder / "log.parquet").read_bytes()
-    call = ("deliver", "log.parquet", "-o", "./log.parquet", "--force")
-    assert "is read by this command" in refused(*call)
+    call = ("replay", "log.parquet", "-o", "./log.parquet", "--force")
+    assert "is input of this command" in refused(*call)
     assert (folder / "log.parquet").read_bytes() == before
-    assert main(["deliver", "log.parquet", "-o", "out.csv"]) == 0
+    assert main(["replay", "log.parquet", "-o", "out.csv"]) == 0
     assert (folder / "out.csv").read_text().startswith('"')
-    assert main(["deliver", "log.csv", "--example", "5"]) == 2
+    assert main(["replay", "log.csv", "--example", "5"]) == 2
 
 
 def test_a_link_that_leads_nowhere_is_not_replaced_unasked(folder: Path) -> None:
@@ -156,7 +156,7 @@ def test_an_interruption_or_a_full_disk_leaves_all_as_it_was(
 def test_converting_keeps_the_columns_of_a_table(folder: Path, said: Call) -> None:
     (folder / "own.jsonl").write_text('{"id": 1, "kind": "in", "price": 2.5}\n')
     text = said("convert", "own.jsonl", "-o", "out.jsonl")
-    assert "beside it your own columns: own_id, own_kind, price" in text
+    assert "further columns: own_id, own_kind, price" in text
     row = json.loads((folder / "out.jsonl").read_text())
     names = ("id", "kind", "own_id", "own_kind", "price")
     assert [row[name] for name in names] == ["1", "event", 1, "in", 2.5]
@@ -191,7 +191,7 @@ def test_an_earlier_quarantine_is_replaced_when_asked(folder: Path) -> None:
 
 def test_names_of_devices_are_refused_although_they_may_lead_to_files() -> None:
     for name in ("/dev/null", "/dev/stdout"):
-        with pytest.raises(InputError, match="is no ordinary file"):
+        with pytest.raises(InputError, match="is not a regular file"):
             check_free(Path(name), force=True)
 
 
@@ -199,7 +199,7 @@ def test_names_of_devices_are_refused_although_they_may_lead_to_files() -> None:
     ("arguments", "said"),
     [
         (["audit"], "antecede audit: the following arguments are required: PATH"),
-        (["explain", "x", "--width", "wide"], "antecede explain: argument --width: invalid int"),
+        (["draw", "x", "--width", "wide"], "antecede draw: argument --width: invalid int"),
         (["sort"], "antecede: argument COMMAND: invalid choice: 'sort'"),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_wrong_call_is_answered_in_one_line(
     err = capsys.readouterr().err
     assert err.startswith(said)
     assert err.count("\n") == 1
-    assert "--help lists the options" in err
+    assert "--help lists the " in err
 
 
 def _run(words: str, out: int, **environment: str) -> tuple[int, bytes, bytes]:
@@ -234,7 +234,7 @@ def test_a_full_disk_is_told_in_one_line(words: str) -> None:
 
 
 def test_characters_that_the_terminal_lacks_become_question_marks(folder: Path) -> None:
-    code, out, err = _run("explain x.scenario", subprocess.PIPE, PYTHONIOENCODING="ascii")
+    code, out, err = _run("draw x.scenario", subprocess.PIPE, PYTHONIOENCODING="ascii")
     assert (code, err) == (0, b"")
     assert b"A sends m to B." in out
     assert b"?" in out
@@ -242,7 +242,7 @@ def test_characters_that_the_terminal_lacks_become_question_marks(folder: Path) 
 
 def test_an_svg_is_xml_whatever_the_title_holds(folder: Path) -> None:
     (folder / "y.scenario").write_text(SCENARIO.replace("title t", "title <a> & \x07 \x1b[2J"))
-    assert main(["explain", "y.scenario", "--svg", "y.svg"]) == 0
+    assert main(["draw", "y.scenario", "--output-svg", "y.svg"]) == 0
     assert "&lt;a&gt; &amp; ? ?[2J" in (folder / "y.svg").read_text()
     ElementTree.parse(folder / "y.svg")
 
@@ -257,7 +257,7 @@ def test_losses_and_time_are_told_in_words() -> None:
     ("written", "value"), [("true", True), ("false", False), ("none", None), ("False", False)]
 )
 def test_options_may_be_written_as_in_scenarios(written: str, value: object) -> None:
-    assert option(f"as_published={written}") == ("as_published", value)
+    assert parse_option(f"as_published={written}") == ("as_published", value)
 
 
 def test_an_option_that_a_protocol_lacks_is_named_in_a_sentence() -> None:
@@ -276,21 +276,30 @@ def test_one_more_order_errs(folder: Path) -> None:
         ("order no-such-trace -o s", "is a folder"),
         ("order no-such-trace -o absent/out.parquet", "does not exist"),
         ("order no-such-trace -o out.xlsx", "out.xlsx: unknown file ending"),
-        ("check bss --variant as-published --save gone/x.scenario", "does not exist"),
-        ("check bss --variant as-published --svg s", "is a folder"),
-        ("check bss --variant as-published --save /dev/null", "no ordinary file"),
-        ("check own.py:Own --save own.py", "is read by this command"),
-        ("check bss --variant as-published --save x --svg ./x", "is to be written twice"),
-        ("simulate mesh.toml --trace x.csv --save-plot ./x.csv", "is to be written twice"),
-        ("study topics --quick --engine local -o t.csv", "is no folder"),
-        ("study topics --quick --engine local -o t.csv/x", "t.csv is a file"),
-        ("study semantic --quick --engine local --traces s/index.html -o s", "is read by this"),
-        ("study all --quick --engine local -o t.csv", "t.csv"),
-        ("study topics --quick --engine local -o odd", "is no ordinary file"),
-        ("sweep s/index.html --over members=2,3 -o s", "is read by this command"),
-        ("sweep mesh.toml --over members=2,3 -o t.csv", "is no folder"),
-        ("demo --engine local -o t.csv", "is no folder"),
-        ("demo --engine local --trace s/index.html -o s", "is read by this command"),
+        ("check bss --variant as-published --output-scenario gone/x.scenario", "does not exist"),
+        ("check bss --variant as-published --output-svg s", "is a folder"),
+        ("check bss --variant as-published --output-scenario /dev/null", "not a regular file"),
+        ("check own.py:Own --output-scenario own.py", "is input of this command"),
+        (
+            "check bss --variant as-published --output-scenario x --output-svg ./x",
+            "is the name of two output files",
+        ),
+        (
+            "simulate mesh.toml --trace x.csv --output-plot ./x.csv",
+            "is the name of two output files",
+        ),
+        ("reproduce topics --quick --engine local -o t.csv", "is not a folder"),
+        ("reproduce topics --quick --engine local -o t.csv/x", "t.csv is a file"),
+        (
+            "reproduce semantic --quick --engine local --traces s/index.html -o s",
+            "is input of this",
+        ),
+        ("reproduce all --quick --engine local -o t.csv", "t.csv"),
+        ("reproduce topics --quick --engine local -o odd", "is not a regular file"),
+        ("sweep s/index.html --over members=2,3 -o s", "is input of this command"),
+        ("sweep mesh.toml --over members=2,3 -o t.csv", "is not a folder"),
+        ("demo --engine local -o t.csv", "is not a folder"),
+        ("demo --engine local --trace s/index.html -o s", "is input of this command"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_work(
@@ -336,16 +345,16 @@ def test_who_is_asked_to_end_while_it_writes_leaves_no_draft(
 @pytest.mark.parametrize(
     "words",
     [
-        "explain x.scenario --svg out",
-        "check bss --variant as-published --save out",
-        "check bss --variant as-published --svg out",
+        "draw x.scenario --output-svg out",
+        "check bss --variant as-published --output-scenario out",
+        "check bss --variant as-published --output-svg out",
     ],
 )
 def test_an_existing_drawing_or_counterexample_is_kept_unless_forced(
     words: str, folder: Path, refused: Call
 ) -> None:
     (folder / "out").write_text("mine\n")
-    assert "out: exists already; name another file or give --force" in refused(*words.split())
+    assert "out: exists; name another file or give --force" in refused(*words.split())
     assert (folder / "out").read_text() == "mine\n"
     assert main([*words.split(), "--force"]) in (0, 1)
     assert (folder / "out").read_text() != "mine\n"

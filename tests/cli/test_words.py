@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 
 ONE_OF_MANY = re.compile(
     r"(?<![\d,./:-])1 (more |other |bad |later |repeated |clock |internal )*"
@@ -18,19 +18,19 @@ ONE = (
     "audit one.csv",
     "audit two.csv",
     "audit clocks.log",
-    "meter two.csv",
-    "meter three.csv",
+    "false-causality two.csv",
+    "false-causality three.csv",
     "order one.csv -o out.csv",
     "order two.csv -o out.csv",
     "convert one.csv -o out.jsonl",
     "convert two.csv -o out.log",
-    "deliver wire.parquet --example 1",
+    "replay wire.parquet --example 1",
     "simulate one.toml",
     "simulate one.toml --engine compiled",
     "compare bss fifo --members 1,2 --rate 1 --seconds 1",
     "compare bss --members 2 --loss 0.5 --rate 1 --seconds 2",
     "check unordered --members 2 --messages 1",
-    "explain x.scenario",
+    "draw x.scenario",
     "protocols fifo",
 )
 
@@ -60,6 +60,6 @@ def test_what_the_test_looks_for_is_found() -> None:
         assert ONE_OF_MANY.search(wrong)
     for right in ("1 state", "21 states", "0.1 states", "2,001 rows", "2-1 runs"):
         assert not ONE_OF_MANY.search(right)
-    assert counted(1, "copy", "copies") == "1 copy"
-    assert counted(0, "copy", "copies") == "0 copies"
-    assert counted(2000, "peer") == "2,000 peers"
+    assert pluralize(1, "copy", "copies") == "1 copy"
+    assert pluralize(0, "copy", "copies") == "0 copies"
+    assert pluralize(2000, "peer") == "2,000 peers"

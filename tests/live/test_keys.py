@@ -45,7 +45,7 @@ def test_the_command_makes_what_a_peer_needs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "keys"
-    assert main(["keys", str(folder), "alice", "bob", "--hosts", "localhost,127.0.0.1"]) == 0
+    assert main(["certs", str(folder), "alice", "bob", "--hosts", "localhost,127.0.0.1"]) == 0
     out = capsys.readouterr().out
     files = sorted(path.name for path in folder.iterdir())
     assert files == ["alice.pem", "bob.pem", "ca.key", "ca.pem"]
@@ -59,13 +59,13 @@ def test_the_command_adds_members_and_replaces_none_by_itself(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert main(["keys", str(folder), "carol", "bob"]) == 2
+    assert main(["certs", str(folder), "carol", "bob"]) == 2
     error = capsys.readouterr().err
     assert all(text in error for text in ("bob.pem", "--force"))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert main(["keys", str(folder), "carol"]) == 0
+    assert main(["certs", str(folder), "carol"]) == 0
     assert (folder / "carol.pem").exists()
-    assert main(["keys", str(folder), "bob", "--force"]) == 0
+    assert main(["certs", str(folder), "bob", "--force"]) == 0
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert after["bob.pem"] != before["bob.pem"]
     assert {name: after[name] for name in ("alice.pem", "ca.pem", "ca.key")} == {
@@ -85,7 +85,7 @@ def test_the_command_adds_members_and_replaces_none_by_itself(
 def test_what_cannot_be_makes_nothing(
     tmp_path: Path, arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["keys", str(tmp_path / "keys"), *arguments]) == 2
+    assert main(["certs", str(tmp_path / "keys"), *arguments]) == 2
     assert why in capsys.readouterr().err
     left = {path.name for path in tmp_path.rglob("*")}
     assert not any(name.endswith(".pem") and name != keys.AUTHORITY for name in left)

@@ -167,15 +167,15 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         assert metrics["antecede_live_up"] == 1
         assert metrics["antecede_live_lag_batches"] == 0
         assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
-        assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
+        assert await asyncio.to_thread(main, ["peer-status", a.status_address]) == 0
         assert "a in group 'the \"room\"', order causal" in capsys.readouterr().out
-        assert await asyncio.to_thread(main, ["status", a.status_address, "--json"]) == 0
+        assert await asyncio.to_thread(main, ["peer-status", a.status_address, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["name"] == "a"
         await b.leave()
         a.node.go_out("for the test")
         code, text = await fetched(a.status_address, "/healthz")
         assert (code, text) == (503, "for the test\n")
-        assert await asyncio.to_thread(main, ["status", a.status_address]) == 1
+        assert await asyncio.to_thread(main, ["peer-status", a.status_address]) == 1
         assert "UNHEALTHY: for the test" in capsys.readouterr().out
 
 
@@ -291,13 +291,13 @@ def elsewhere() -> Iterator[int]:
 def test_the_command_says_when_nobody_is_there(
     elsewhere: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", f"127.0.0.1:{elsewhere}"]) == 2
-    assert "does not answer" in capsys.readouterr().err
-    assert main(["status", "nonsense"]) == 2
+    assert main(["peer-status", f"127.0.0.1:{elsewhere}"]) == 2
+    assert "no response" in capsys.readouterr().err
+    assert main(["peer-status", "nonsense"]) == 2
     assert "HOST:PORT" in capsys.readouterr().err
-    assert main(["status", "http://h:1/status"]) == 2
+    assert main(["peer-status", "http://h:1/status"]) == 2
     assert "expected HOST:PORT without scheme and path: 'h:1'" in capsys.readouterr().err
-    assert main(["status", "h:1", "--watch", "0"]) == 2
+    assert main(["peer-status", "h:1", "--watch", "0"]) == 2
     assert "--watch" in capsys.readouterr().err
 
 
@@ -310,6 +310,6 @@ async def test_the_command_says_when_somebody_else_is_there(
 
     server = http_server.HttpServer(handle)
     port = await server.open("127.0.0.1", 0)
-    assert await asyncio.to_thread(main, ["status", f"127.0.0.1:{port}"]) == 2
-    assert "answers, but not with" in capsys.readouterr().err
+    assert await asyncio.to_thread(main, ["peer-status", f"127.0.0.1:{port}"]) == 2
+    assert "the response is not" in capsys.readouterr().err
     server.close()

@@ -125,9 +125,9 @@ def test_the_text_is_the_local_one_where_nothing_is_left_out(
 def test_refusals(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(write_table(tmp_path, {"id": ["a", "b", "c"], "causes": [[], ["a"], ["b"]]}))
     calls = {
-        "leave out --missing": ["audit", path, "--engine", "spark", "--missing"],
+        "omit --list-missing": ["audit", path, "--engine", "spark", "--list-missing"],
         "--engine local runs in this process": ["audit", path, "--engine", "local", "--master=l"],
-        "is a folder that no earlier run": [
+        "is not a complete folder of an earlier run": [
             *("audit", path, "--engine", "spark", "--quarantine", str(tmp_path / "other.csv"))
         ],
     }

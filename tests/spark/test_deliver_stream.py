@@ -150,7 +150,7 @@ def test_the_command_writes_the_same_by_either_engine(spark: SparkSession, tmp_p
     group = ("--order", "bss", "--members", ",".join(NAMES), "--group", "run")
     for engine in ("local", "spark"):
         out = str(tmp_path / f"{engine}.parquet")
-        words = ("deliver", str(tmp_path / "log.parquet"), *group, "-o", out, "--engine", engine)
+        words = ("replay", str(tmp_path / "log.parquet"), *group, "-o", out, "--engine", engine)
         assert main(words) == 0
     local, on_spark = (pq.read_table(tmp_path / f"{e}.parquet") for e in ("local", "spark"))
     assert local.schema.equals(on_spark.schema)

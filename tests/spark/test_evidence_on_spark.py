@@ -15,7 +15,7 @@ from antecede.errors import InputError
 from antecede.tables.trace.evidence import NoEvidenceWarning
 from tests.tables.trace.test_evidence import CLOCKED, TALK, WITHOUT, with_cells
 
-WORDS = ("ask", "meter", "order", "audit")
+WORDS = ("ask", "false-causality", "order", "audit")
 SOME = ("kinds of shop", "receipts of others", "blank causes", "words", "several in one")
 
 
@@ -34,7 +34,7 @@ def test_commands_refuse_and_warn_alike(
     path = write_rows(tmp_path, rows)
     said: dict[Any, Any] = {}
     for engine in ("local", "spark"):
-        for words in (["ask", path, "past", "b"], ["meter", path]):
+        for words in (["ask", path, "past", "b"], ["false-causality", path]):
             assert main([*words, "--engine", engine]) == 2
             said[engine, words[0]] = capsys.readouterr().err.splitlines()[-1]
             assert why in said[engine, words[0]]
@@ -47,7 +47,7 @@ def test_commands_refuse_and_warn_alike(
         assert report["causality_source"] == "none"
         said[engine, "audit"] = [report["details"][n] for n in ("columns", "why_no_causality")]
     # The hint at a separator stands in another line of `order` on Spark.
-    same = ("ask", "meter", "audit") if case == "several in one" else tuple(WORDS)
+    same = ("ask", "false-causality", "audit") if case == "several in one" else tuple(WORDS)
     for command in same:
         assert said["spark", command] == said["local", command]
 
@@ -65,7 +65,7 @@ def test_reports_name_the_source(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = write_rows(tmp_path, rows)
-    for words in (["ask", path, "past", "b"], ["meter", path], ["audit", path]):
+    for words in (["ask", path, "past", "b"], ["false-causality", path], ["audit", path]):
         assert main([*words, "--json", "--engine", "spark"]) == 0
         assert json.loads(capsys.readouterr().out)["causality_source"] == source
 

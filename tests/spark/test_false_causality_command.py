@@ -1,4 +1,4 @@
-"""`antecede meter --engine spark`: the output of the local engine for the same files."""
+"""`antecede false-causality --engine spark`: the output of the local engine for the same files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.spark.test_order_files_on_spark import events as declared
 
 def both(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> dict[str, Any]:
     """Return the JSON of both engines, which must be equal, as must their text."""
-    call = ["meter", str(path), *words]
+    call = ["false-causality", str(path), *words]
     texts = [run_call(capsys, [*call, "--engine", engine]) for engine in ("local", "spark")]
     assert texts[1] == texts[0]
     reports = [
@@ -70,8 +70,17 @@ def test_what_is_asked_for(
     columns = odd(0)
     columns["send_time"] = list(range(10**9, 10**9 + len(columns["id"])))
     path = write_table(tmp_path, columns)
-    words = ["--rules", "arrival,physical", "--observers", "P,Q", "--most", "4", "--accuracy", "1"]
-    found = both(capsys, path, *words, "--relation", "receipt", "--to-everybody")
+    words = [
+        "--rules",
+        "arrival,physical",
+        "--observers",
+        "P,Q",
+        "--max-delay",
+        "4",
+        "--accuracy",
+        "1",
+    ]
+    found = both(capsys, path, *words, "--relation", "receipt", "--broadcast")
     assert {row["observer"] for row in found["counts"]} == {"P", "Q"}
     assert {row["rule"] for row in found["counts"]} == {"arrival", "physical"}
 
@@ -101,7 +110,7 @@ def test_refusals_are_those_of_the_local_engine(
     ):
         told = []
         for engine in ("local", "spark"):
-            assert main(["meter", path, *words, "--engine", engine]) == 2
+            assert main(["false-causality", path, *words, "--engine", engine]) == 2
             told.append(capsys.readouterr().err.splitlines()[-1])
         # Of several members that cannot be measured the first task to fail names one.
         either = [re.sub(r"measured at [PQRS]:", "measured at a member:", line) for line in told]

@@ -62,7 +62,7 @@ def both(
             bad = [r for part in parts for r in pyarrow.parquet.read_table(str(part)).to_pylist()]
         found[engine] = rows_of(out, ending), sorted(map(str, bad))
         lines = capsys.readouterr().out.splitlines()
-        assert f"engine      {engine} (as asked)" in lines
+        assert f"engine      {engine} (as requested)" in lines
         said[engine] = [line for line in lines if line.startswith(SAID_BY_BOTH)]
     assert said["spark"] == said["local"]
     (local, bad), (made, bad_made) = found["local"], found["spark"]
@@ -158,7 +158,7 @@ def test_patterns_of_csv(
         path = tmp_path / f"in-{k}.csv"
         path.write_text("id,causes,member,time,topic\n" + "\n".join(lines))
         paths.append(path)
-    words = ("--separator", ";", "--topic", "topic")
+    words = ("--list-separator", ";", "--topic", "topic")
     local, bad = both(tmp_path, paths, capsys, *words, ending="csv")
     assert any("2 cells" in row for row in bad)
     out = tmp_path / "pattern.csv"
@@ -220,7 +220,7 @@ def test_a_folder_is_never_replaced_unasked(
     out.mkdir()
     (out / "mine").write_text("kept")
     assert main([*call, "--force"]) == 2
-    assert "no earlier run" in capsys.readouterr().err
+    assert "not a complete folder of an earlier run" in capsys.readouterr().err
     (out / "mine").unlink()
     out.rmdir()
     assert main(call) == 0

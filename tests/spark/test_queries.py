@@ -206,7 +206,7 @@ def test_the_command(
     assert "--engine local" in capsys.readouterr().err
     assert main(["ask", path, "past", "x", *on_spark]) == 2
     assert "no event has the id x" in capsys.readouterr().err
-    assert main(["ask", path, "past", "d", "--by", "clocks", *on_spark]) == 2
+    assert main(["ask", path, "past", "d", "--causality", "clocks", *on_spark]) == 2
     assert "by clocks: the source of causality" in capsys.readouterr().err
     assert main(["ask", path, "past", "d", "--engine", "local", "--master", "local[1]"]) == 2
 

@@ -229,7 +229,7 @@ def test_mutants_that_the_limit_for_all_leaves_no_time_are_left_out(
     # A clock that goes on a second whenever it is looked at: the same everywhere.
     ticks = itertools.count()
     monkeypatch.setattr(mutants, "monotonic", lambda: float(next(ticks)))
-    assert main(["fifo", "--limit", str(limit)]) == 1
+    assert main(["fifo", "--timeout", str(limit)]) == 1
     said = capsys.readouterr().out
     assert ("killed    " in said) == (limit > 1)
     assert "longer than 0 s" not in said

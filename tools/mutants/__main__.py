@@ -34,25 +34,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--variant", default="", help="variant of a built-in protocol")
     parser.add_argument(
-        "--limit",
+        "--timeout",
         type=float,
         default=math.inf,
-        metavar="S",
-        help="time limit for all mutants, s (default: none)",
+        metavar="SECONDS",
+        help="time limit for all mutants (default: none)",
     )
     parser.add_argument(
-        "--limit-each",
+        "--timeout-per-mutant",
         type=float,
-        metavar="S",
-        help=f"time limit per mutant, s (default: {MUTANT_TIMEOUT_S:g} or "
+        metavar="SECONDS",
+        help=f"time limit per mutant (default: {MUTANT_TIMEOUT_S:g} or "
         f"{ORIGINAL_TIME_FACTOR:g} times the original's time)",
     )
     parser.add_argument(
-        "--call-limit",
+        "--call-timeout",
         type=float,
         default=LIMIT_S,
-        metavar="S",
-        help=f"time limit for a call into the class, s (default: {LIMIT_S:g})",
+        metavar="SECONDS",
+        help=f"time limit of a call into the class (default: {LIMIT_S:g})",
     )
     parser.add_argument("--json", action="store_true", help="print the score as JSON")
     return parser
@@ -73,9 +73,9 @@ def _run(args: argparse.Namespace) -> int:
     score = judge_mutants(
         target,
         print_outcome,
-        timeout_per_mutant_s=args.limit_each,
-        timeout_s=args.limit,
-        call_timeout_s=args.call_limit,
+        timeout_per_mutant_s=args.timeout_per_mutant,
+        timeout_s=args.timeout,
+        call_timeout_s=args.call_timeout,
     )
     _clear_line()
     print(json.dumps(score.to_dict(), indent=2) if args.json else "\n".join(score.format_summary()))

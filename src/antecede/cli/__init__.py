@@ -1,8 +1,8 @@
-"""Command line: a table of commands, whose modules are loaded when they run.
+"""Command line: a table of commands, whose modules are imported when they run.
 
-A module has `add_arguments(parser)` and `run(args) -> int`, and may have `OPTION_RULES`
-(`antecede.cli.option_rules`). Exit codes: 0 done, 1 the answer is "no" (a violation, a strict
-audit), 2 wrong input or call, 130 interrupted, 143 terminated.
+A module has `add_arguments(parser)` and `run(args) -> int`. It may have `OPTION_RULES`
+(`antecede.cli.option_rules`), and `EPILOG`, the text below its help. Exit codes: 0 done, 1 the
+answer is "no" (such as a violation), 2 wrong input or call, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -12,132 +12,146 @@ import contextlib
 import importlib
 import io
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from antecede import __version__
-from antecede.cli.option_rules import add_to_help, check_rules, given_of
+from antecede.cli.option_rules import add_to_help, check_rules, find_given
 from antecede.errors import AntecedeError, MissingExtraError
 from antecede.formatting import harmless
 from antecede.interrupts import Terminated
 
 
-class Command(NamedTuple):
-    """One subcommand: its module in `antecede.cli`, the extra it needs, one line of help."""
+class CommandEntry(NamedTuple):
+    """Module of a subcommand, the extra that it needs, and a line of help."""
 
     module: str
     extra: str | None
     help: str
 
 
-_COMMANDS = (
-    ("check", "protocols.check", None, "judge a protocol: built-in, or your own FILE.py:CLASS"),
-    (
-        "snapshot",
-        "protocols.check_snapshots",
-        None,
-        "judge a snapshot algorithm over every interleaving",
+GROUPS: Mapping[str, tuple[tuple[str, str, str | None, str], ...]] = {
+    "Traces": (
+        ("audit", "traces.audit", "trace", "report causality violations and bad data in a trace"),
+        ("order", "traces.order", "trace", "sort a trace causally"),
+        ("ask", "traces.ask", "trace", "list the causal past, future or paths of an event"),
+        ("cut", "traces.cut", "trace", "check a cut; find channel states and recovery lines"),
+        ("view", "traces.view", "trace", "explore a trace in the browser"),
+        (
+            "false-causality",
+            "traces.false_causality",
+            "trace",
+            "count false and missed causality of ordering rules",
+        ),
+        (
+            "convert",
+            "traces.convert",
+            "trace",
+            "convert a trace to ShiViz, Parquet, CSV or JSON lines",
+        ),
     ),
-    (
-        "protocols",
-        "protocols.list_protocols",
-        None,
-        "list the protocols: order, promise, costs, variants",
+    "Protocols": (
+        (
+            "protocols",
+            "protocols.list_protocols",
+            None,
+            "list protocols with order, guarantees and costs",
+        ),
+        (
+            "check",
+            "protocols.check",
+            None,
+            "model-check and fuzz a protocol, find a counterexample",
+        ),
+        ("draw", "protocols.draw", None, "draw a scenario as a space-time diagram"),
+        ("play", "protocols.play", None, "edit a scenario and run it under several protocols"),
+        ("replay", "traces.replay", "trace", "replay logged messages through a protocol"),
     ),
-    ("explain", "protocols.draw", None, "draw a scenario: who waits for what, and why"),
-    ("play", "protocols.play", None, "move a scene by hand in the browser, protocols side by side"),
-    ("audit", "traces.audit", "trace", "what a trace says: orders, inversions, defects"),
-    ("ask", "traces.ask", "trace", "what led to an event, what it could have influenced, and why"),
-    ("cut", "traces.cut", "trace", "is a global state consistent, what is under way, recovery"),
-    ("view", "traces.view", "trace", "look: a trace as a page to explore, findings beside it"),
-    (
-        "meter",
-        "traces.false_causality",
-        "trace",
-        "pairs that a rule orders without need, or misses",
+    "Experiments": (
+        (
+            "simulate",
+            "experiments.simulate.command",
+            "trace",
+            "run a simulation config and print its metrics",
+        ),
+        (
+            "compare",
+            "experiments.compare.command",
+            "trace",
+            "compare protocols in simulation, as a table",
+        ),
+        ("sweep", "experiments.sweep", "all", "run a simulation over a parameter grid"),
+        (
+            "reproduce",
+            "experiments.reproduce.command",
+            "all",
+            "reproduce the evaluation of a paper as a page",
+        ),
     ),
-    ("order", "traces.order", "trace", "write a trace in causal order"),
-    ("deliver", "traces.replay", "trace", "what a protocol would have delivered of logged bytes"),
-    (
-        "convert",
-        "traces.convert",
-        "trace",
-        "write a trace as a log for ShiViz, Parquet, CSV, JSON lines",
+    "Live groups": (
+        ("chat", "live.chat", "live", "chat in a causally ordered room"),
+        ("certs", "live.certs", "live", "create test certificates for peers"),
+        ("peer-status", "live.peer_status", None, "show the status of a running peer"),
+        ("record", "experiments.record", "trace", "run a UDP test group and record a trace"),
     ),
-    ("keys", "live.certs", "live", "make certificates for the members of a live group"),
-    ("chat", "live.chat", "live", "talk in a room: threads, in the terminal and in a browser"),
-    ("status", "live.peer_status", None, "ask a live peer how it is doing"),
-    (
-        "record",
-        "experiments.record",
-        "trace",
-        "let processes talk over UDP and write what happened",
-    ),
-    (
-        "simulate",
-        "experiments.simulate.command",
-        "trace",
-        "run a scenario file: overhead, storage, waits, violations",
-    ),
-    (
-        "compare",
-        "experiments.compare.command",
-        "trace",
-        "the same messages under several protocols, as a table",
-    ),
-    (
-        "study",
-        "experiments.reproduce.command",
-        "all",
-        "run a source's evaluation on Spark: figures, plots, page",
-    ),
-    (
-        "sweep",
-        "experiments.sweep",
-        "all",
-        "a scenario file over a grid of its keys: table, plots, page",
-    ),
-    ("compile", "compile", "trace", "compile the kernels now, once, instead of at first use"),
-    ("demo", "experiments.demo", "all", "the tour: record, order, compare, explain"),
-)
-COMMANDS = {
-    name: Command(f"antecede.cli.{module}", extra, words)
-    for name, module, extra, words in _COMMANDS
+    "Other": (("demo", "experiments.demo", "all", "run the end-to-end demo, write its page"),),
+    "": (("compile", "compile", "trace", "compile the kernels now instead of at first use"),),
 }
+"""Commands by purpose; those of the last group are not listed."""
+COMMANDS = {
+    name: CommandEntry(f"antecede.cli.{module}", extra, words)
+    for group in GROUPS.values()
+    for name, module, extra, words in group
+}
+_OLD_NAMES = """
+deliver=replay study=reproduce meter=false-causality keys=certs status=peer-status explain=draw
+snapshot=check_--snapshots --thorough=--size_large --save=--output-scenario --svg=--output-svg
+--call-limit=--call-timeout --png=--output-png --pdf=--output-pdf --page=--output-html
+--csv=--output-csv --save-plot=--output-plot --out=--output --most-states=--max-states
+--judge=--relation --delimiter=--run-delimiter --separator=--list-separator --in-run=--run-id
+--missing=--list-missing --by=--causality --most=--limit,_--max-events_or_--max-delay
+--around=--focus --marked=--marker --against=--truth --each=--per-observer --least=--min-delay
+--to-everybody=--broadcast --keys=--certs --put-out=--evict-after --web-for-others=--web-public
+--missing-parent=--on-missing-parent --meter=--false-causality --answers=--reply-fraction
+--fresh=--no-cache --redraw=--report-only --only=--filter
+"""
+_RENAMED: Mapping[str, str] = dict(pair.split("=") for pair in _OLD_NAMES.split())
+"""Earlier names of commands and options, for errors; a low line stands for a blank."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run a command and return the exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a question mark for what the encoding lacks
+        sys.stdout.reconfigure(errors="replace")  # "?" for characters that it lacks
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     try:
         helps = not {"-h", "--help"}.isdisjoint(arguments)
-        parser = _parser(name if name in COMMANDS else None, helps=helps)
+        parser = _build_parser(name if name in COMMANDS else None, helps=helps)
         parsed = parser.parse_args(arguments)
         if parsed.command is None:
             parser.print_help()
             return 0
-        parsed.given = given_of(parser, arguments)
+        parsed.given = find_given(parser, arguments)
         module = importlib.import_module(COMMANDS[parsed.command].module)
         check_rules(parsed, parser, getattr(module, "OPTION_RULES", ()))
         code = int(module.run(parsed))
         if sys.stdout is not None:
-            sys.stdout.flush()  # so that a full disk or a closed pipe is met here
+            sys.stdout.flush()  # a full disk or a closed pipe raises here
         return code
     except AntecedeError as error:
         print(f"antecede: {harmless(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader (head, less) has gone: not an error, but Python would complain at exit.
+        # The reader (head, less) has closed the pipe. Python would report that at exit.
         _give_up_output()
         return 0
     except OSError as error:
         print(f"antecede: {error}", file=sys.stderr)
         try:
-            sys.stdout.flush()  # what was said before
+            sys.stdout.flush()
         except (OSError, AttributeError):
             _give_up_output()
         return 2
@@ -150,18 +164,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _give_up_output() -> None:
-    """Let what is left to print go nowhere: Python would try once more at exit, and complain."""
-    with contextlib.suppress(OSError, AttributeError):  # nothing behind it, or nothing there
+    """Discard the rest of the output, which Python would write at exit."""
+    with contextlib.suppress(OSError, AttributeError):  # stdout is closed or None
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parser with errors of one line, whose arguments and options may be intermixed."""
+    """Parser with errors of one line; arguments and options may be intermixed."""
 
     _is_inside = False
+    command: str | None = None
+    """Name of the command, for errors of the parser above it."""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        """Parse options first and arguments then, but where a subcommand is one of these."""
+        """Parse intermixed arguments, except in the parser of the subcommands."""
         if self._is_inside or self._subparsers is not None:
             return super().parse_known_args(args, namespace)
         self._is_inside = True  # the parser of intermixed arguments calls this method
@@ -171,32 +187,60 @@ class _Parser(argparse.ArgumentParser):
             self._is_inside = False
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; {self.prog} --help lists the options\n")
+        words = re.findall(r"[\w-]+", message.partition("(choose from")[0])
+        for old in words:
+            if old in _RENAMED and (old.startswith("--") or self._subparsers is not None):
+                message += f"; {old} is now {_RENAMED[old].replace('_', ' ')}"
+        prog = f"{self.prog} {self.command}" if self.command else self.prog
+        listed = "options" if prog != "antecede" else "commands"
+        self.exit(2, f"{prog}: {message}; {prog} --help lists the {listed}\n")
 
 
-def _parser(loaded: str | None, *, helps: bool = False) -> argparse.ArgumentParser:
+def _build_parser(loaded: str | None, *, helps: bool = False) -> argparse.ArgumentParser:
     """Return the parser, with the options of the command that will run.
 
-    `helps`: help is asked for, which a command gives without its extra, too.
+    `helps`: the call asks for help, which needs no extra.
     """
-    parser = _Parser(prog="antecede", description="Messages in the order their causes demand.")
+    parser = _Parser(
+        prog="antecede",
+        usage="antecede [-h] [--version] COMMAND ...",
+        description="Causal order of messages and events.\n"
+        "antecede COMMAND --help lists the options of a command.",
+        epilog=_list_commands(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.command = loaded
     parser.add_argument("--version", action="version", version=f"antecede {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", help=argparse.SUPPRESS, prog="antecede"
+    )
     for name, command in COMMANDS.items():
-        sub = commands.add_parser(name, help=command.help, description=command.help)
+        description = f"{command.help[0].upper()}{command.help[1:]}."
+        sub = commands.add_parser(name, description=description)
         if name == loaded:
             try:
                 module = _load(name, command)
                 module.add_arguments(sub)
                 add_to_help(sub, getattr(module, "OPTION_RULES", ()))
+                sub.epilog = getattr(module, "EPILOG", None)
+                if sub.epilog:
+                    sub.formatter_class = argparse.RawDescriptionHelpFormatter
             except MissingExtraError as error:
                 if not helps:
                     raise
-                sub.epilog = f"{error}. Its other options are listed here once that is installed."
+                sub.epilog = f"{error}. This help lists the options once that is installed."
     return parser
 
 
-def _load(name: str, command: Command):  # type: ignore[no-untyped-def]
+def _list_commands() -> str:
+    lines = list[str]()
+    for group, commands in GROUPS.items():
+        if group:
+            lines += ["", f"{group}:", *(f"  {name:<16} {words}" for name, _, _, words in commands)]
+    return "\n".join(lines).lstrip()
+
+
+def _load(name: str, command: CommandEntry):  # type: ignore[no-untyped-def]
     try:
         return importlib.import_module(command.module)
     except ModuleNotFoundError as error:

@@ -32,7 +32,7 @@ _DECLARED = (
     Event(id="b", member="y", causes=("a",)),
     Event(id="c", member="y", causes=("a", "b")),
     Event(id="d", member="x", causes=("a",)),
-    Event(id="e", member="x", causes=("b", "d")),  # a past that only a sketch or a count tells
+    Event(id="e", member="x", causes=("b", "d")),  # needs a count or sketch of its past
 )
 _REPLIES = (Event(id="a", member="x"), Event(id="b", member="y", causes=("a",)))
 _CLOCKS = (
@@ -60,28 +60,28 @@ _SPECS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what can be chosen."""
+    """Declare the options of `antecede compile`."""
     parser.add_argument(
         "parts",
         metavar="PART",
         nargs="*",
-        help=f"{', '.join(PARTS)}, or demo: what `antecede demo` uses (all of them)",
+        help=f"{', '.join(PARTS)}, or demo for the kernels of antecede demo (default: all)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile the parts asked for and say where the code went. Raises InputError."""
+    """Compile the given parts and print the folder of the cache. Raise InputError."""
     jobs = _jobs(args.parts)
     with measure_compile_time() as spent, Progress("compiling") as progress:
         for done, job in enumerate(jobs):
             progress(done / len(jobs))
             job()
     folder = cache_folder()
-    where = f"cached in {folder}" if folder else "but no folder can be written: not kept"
+    where = f"cached in {folder}" if folder else "but not cached: no folder is writable"
     if spent.compiling_s:
         print(f"kernels compiled in {spent.compiling_s:.1f} s, {where}")
     else:
-        print(f"nothing to compile: all kernels asked for are there, {where}")
+        print(f"nothing to compile: all kernels are compiled, {where}")
     return 0
 
 
@@ -89,7 +89,7 @@ def _jobs(parts: Sequence[str]) -> list[Job]:
     unknown = [part for part in parts if part not in PARTS and part != "demo"]
     if unknown:
         raise InputError(
-            f"no part is called {', '.join(unknown)}; there are {', '.join(PARTS)} and demo"
+            f"unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)} and demo"
         )
     wanted = [part for part in parts if part != "demo"] if parts else list(PARTS)
     jobs = [job for part in wanted for job in PARTS[part]]
@@ -117,7 +117,7 @@ def _order(spec: OrderSpec) -> None:
 
 
 def _causality(ways: Mapping[str, Any]) -> None:
-    """Stamp and compare, walk, cut and fall back, on the rows of `_order`."""
+    """Label and compare, traverse, cut and roll back, on the rows of `_order`."""
     rows = _rows().append_column("saved", pa.array([True, True]))
     stamps: Any = causality.add_causal_labels(rows, **ways)["causal_label"]
     causality.concurrent(stamps, stamps)
@@ -148,7 +148,7 @@ PARTS: Mapping[str, tuple[Job, ...]] = {
     "order": tuple(partial(_order, spec) for spec in _SPECS),
     "stream": (partial(warm_up, False), partial(warm_up, True)),
     "audit": tuple(partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)),
-    "meter": (
+    "false-causality": (
         *(partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))),
         *(partial(summarize, _table(events)) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
     ),

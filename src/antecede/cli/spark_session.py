@@ -1,4 +1,4 @@
-"""Spark's session of a command, and the rows of tables that it reads on Spark."""
+"""Spark session of a command, and events that it reads on Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.cli.engines import Engine, free_bytes, needed_bytes
+from antecede.cli.engines import Engine, estimate_bytes, free_bytes
 from antecede.cli.files.folders import draft_folder
 from antecede.progress import Progress
 from antecede.spark import cluster_session, local_session, quiet_failures
@@ -19,18 +19,18 @@ from antecede.tables.trace import ReadOptions
 from antecede.tables.trace.user_tables import PARQUET
 
 SHUFFLE_BYTES = 32 << 20
-"""About so much of the rows is one task after a shuffle."""
+"""Size of a task's rows after a shuffle, bytes, about."""
 
 
 @contextmanager
 def session(master: str | None, needed: int) -> Iterator[SparkSession]:
-    """Give Spark: the active session, one with a master, or a local one; stop what was started."""
+    """Yield the active session, or a new one, which is stopped at the end."""
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
         return
     shuffle = max(2, min(10_000, needed // (5 * SHUFFLE_BYTES)))
-    # Else Spark warns that it shortens the plan of a wide table, which nobody asked to see.
+    # Without it Spark warns that it shortens the plan of a wide table.
     settings = {"spark.sql.debug.maxToStringFields": "10000"}
     if master is None:
         gigabytes = max(1, min(8, (free_bytes() or 0) // (4 << 30)))
@@ -55,11 +55,11 @@ def events_on_spark(
     aside: Path | None = None,
     format: str = PARQUET,
 ) -> Iterator[tuple[DataFrame, Survey, Path | None]]:
-    """Give the events of tables, what was counted, and the draft of the folder `aside`, if any."""
+    """Yield the events of tables, their counts, and the draft of the folder `aside`, or None."""
     works = work_of(tables, options)
     print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
     with ExitStack() as opened:
-        spark = opened.enter_context(session(args.master, needed_bytes(paths, args.format) or 0))
+        spark = opened.enter_context(session(args.master, estimate_bytes(paths, args.format) or 0))
         bad = None if aside is None else opened.enter_context(draft_folder(aside))
         opened.enter_context(unwrap_failures())
         with Progress("reading"):

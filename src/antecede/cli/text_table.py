@@ -1,4 +1,4 @@
-"""Tables whose columns have a heading of several lines, as narrow as the terminal wants them."""
+"""Tables with headings of several lines, as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from antecede.formatting import aligned
+from antecede.formatting import align
 
 LEAST_WIDTH, MOST_WIDTH = 40, 120
 
 
 class Column(NamedTuple):
-    """A heading of lines, the last one the unit, and whether words (to the left) stand in it."""
+    """Lines of a heading (the last is the unit), and whether the cells are text (left-aligned)."""
 
     heading: tuple[str, ...]
     words: bool = False
 
 
 def width_of_terminal() -> int:
-    """Return the columns of the terminal, within reason."""
+    """Return the columns of the terminal, 40 to 120."""
     return min(max(shutil.get_terminal_size((100, 24)).columns, LEAST_WIDTH), MOST_WIDTH)
 
 
 def columns(heads: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield the lines of a table; columns stand closer where the width asks for it."""
+    """Yield the lines of a table, with narrower gaps if the width requires it."""
     lines = [[head.heading[k] for head in heads] for k in range(len(heads[0].heading))]
     lines += [list(row) for row in rows]
-    return aligned(lines, [head.words for head in heads], within=width)
+    return align(lines, [head.words for head in heads], within=width)
 
 
-def explained(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield words and what they mean, aligned and wrapped."""
+def explain_terms(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
+    """Yield terms and their meaning, aligned and wrapped."""
     first = max((len(word) for word, _ in pairs), default=0) + 2
     for word, meaning in pairs:
         indent = " " * first
@@ -42,7 +42,7 @@ def explained(pairs: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def short(value: float | None, digits: int = 1) -> str:
-    """Return a number with so many digits after the point, fewer for large ones; a dash."""
+    """Return a number with `digits` decimals, none from 1000 up; a dash for None."""
     if value is None:
         return "–"
     if value == 0:

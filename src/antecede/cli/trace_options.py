@@ -1,4 +1,4 @@
-"""Options of the command line that say how input is read; shared by all commands that read."""
+"""Options of the readers, shared by all commands that read traces."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from antecede.errors import InputError
 from antecede.tables.trace import SEQ, ReadOptions, names
 
 _COLUMNS = {
-    "id": ("id", "identity of the event; several times: its parts"),
-    "after": ("causes", "its causes; several times: further causes, or parts as of --id"),
-    "member": ("member", "who sent it"),
-    "seq": ("seq", "the member's own number for it"),
-    "time": ("send_time", "when it was sent"),
-    "arrival": ("arrival", "when it arrived"),
-    "clock": ("clock", "its vector clock, as a map, JSON or m:1,n:2"),
-    "topic": ("topics", "its topic; may be given several times"),
-    "run": ("run", "execution, where ids repeat from run to run"),
-    "text": ("text", "what it says: searched, shown and asked for"),
+    "id": ("id", "id of the event; repeat for the parts of an id"),
+    "after": ("causes", "causes of the event; repeat for further columns, or parts as with --id"),
+    "member": ("member", "member of the event (its sender)"),
+    "seq": ("seq", "sequence number of the event at its member"),
+    "time": ("send_time", "send time"),
+    "arrival": ("arrival", "arrival time"),
+    "clock": ("clock", "vector clock: a map, JSON or m:1,n:2"),
+    "topic": ("topics", "topic of the event; repeat for further columns"),
+    "run": ("run", "run (execution), where ids repeat across runs"),
+    "text": ("text", "text of the event"),
 }
 GROUP = "group"
-"""Option of commands that order or count by group; elsewhere `--run` shows one of several."""
+"""Option of commands that order or count by group; the other commands have `--run` only."""
 _SEVERAL = ("id", "after", "topic")
 
 
@@ -29,25 +29,26 @@ def add_read_arguments(
 ) -> None:
     """Declare PATH..., --format and the options of the readers.
 
-    `text`: for commands that show texts of events; `group`: for those that keep groups apart.
+    `text`: the command shows texts of events; `group`: the command separates groups.
     """
     parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="file, folder, repository or pattern"
+        "paths", nargs="+", metavar="PATH", help="file, folder, git repository or glob"
     )
     parser.add_argument(
-        "--format", metavar="F", help=f"{', '.join(names())}; told by looking if not given"
+        "--format", metavar="FORMAT", help=f"{', '.join(names())} (default: auto-detected)"
     )
     clocks = parser.add_argument_group("vector-clock logs (shiviz)")
     clocks.add_argument(
-        "--regex", metavar="R", help="expression with the groups host, clock and event"
+        "--regex", metavar="REGEX", help="pattern with the groups host, clock and event"
     )
     clocks.add_argument(
-        "--delimiter", metavar="R", help="expression between executions; group trace names them"
+        "--run-delimiter",
+        metavar="REGEX",
+        help="pattern between runs; its group trace is the name of a run",
     )
     table = parser.add_argument_group(
-        "tables: which column holds what, where names do not tell",
-        "COLUMN is a name, or an expression of JMESPath on a row, as in --after "
-        "\"tags[?[0]=='e'][1]\"",
+        "columns of tables (default: by their usual names)",
+        "COLUMN is a name, or a JMESPath expression on a row, such as \"tags[?[0]=='e'][1]\".",
     )
     for option, (_, meaning) in _COLUMNS.items():
         if option == "text" and not text:
@@ -59,38 +60,38 @@ def add_read_arguments(
         table.add_argument(
             f"--{GROUP}",
             metavar="COLUMN",
-            help="groups: rows of different groups never wait for each other; as --run, but a row "
-            "without a group is set aside",
+            help="group: rows of different groups never wait for each other; like --run, but rows "
+            "without a group are quarantined",
         )
     table.add_argument(
-        "--time-unit", choices=("s", "ms", "us", "ns"), help="of times given as numbers"
+        "--time-unit",
+        choices=("s", "ms", "us", "ns"),
+        help="unit of numeric times (default: guessed by their size)",
     )
     table.add_argument(
-        "--separator", metavar="TEXT", help="between several causes in one text cell"
+        "--list-separator", metavar="TEXT", help="text between the causes in one cell"
     )
 
 
 def column_words(args: argparse.Namespace) -> list[str]:
-    """Return the given options for tables: readers of rows with the same columns need them."""
+    """Return the given options for tables, for a further command on the same columns."""
     found: list[str] = []
-    for option in (*_COLUMNS, "time_unit", "separator"):
-        given = getattr(args, option, None)  # not every command has each
+    for option in (*_COLUMNS, "time_unit", "list_separator"):
+        given = getattr(args, option, None)  # not all commands have all
         several = given if isinstance(given, list) else [] if given is None else [given]
-        # One word each, so that a name that begins with a dash is none of an option.
+        # One word each: a name may begin with a dash.
         found += [f"--{option.replace('_', '-')}={value}" for value in several]
     if getattr(args, GROUP, None) is not None:
         found.append(f"--run={args.group}")  # other commands have no --group
     if getattr(args, "by", None) == SEQ:
-        found.append(f"--by={SEQ}")
+        found.append(f"--causality={SEQ}")
     return found
 
 
-def one_way(options: ReadOptions) -> ReadOptions:
-    """Return the options; raise InputError if they name both causes and clocks."""
+def check_one_source(options: ReadOptions) -> ReadOptions:
+    """Return the options. Raise InputError if they name both causes and clocks."""
     if {"clock", "causes"} <= options.columns.keys():
-        raise InputError(
-            "--after and --clock both say what came before what: give the one to go by"
-        )
+        raise InputError("--after and --clock exclude each other: omit one of them")
     return options
 
 
@@ -104,13 +105,13 @@ def read_options(args: argparse.Namespace) -> ReadOptions:
     group = getattr(args, GROUP, None)
     if group is not None:
         if "run" in columns:
-            raise InputError("--group and --run both keep rows apart: give one of them")
+            raise InputError("--group and --run exclude each other: omit one of them")
         columns["run"] = (group,)
     return ReadOptions(
         regex=args.regex,
-        delimiter=args.delimiter,
+        delimiter=args.run_delimiter,
         columns=columns,
         time_unit=args.time_unit,
-        separator=args.separator,
+        separator=args.list_separator,
         needs_run=group is not None,
     )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from antecede.cli.experiments.compare.command import add_arguments
-from antecede.cli.experiments.compare.scenarios import protocols_of, scenario_of, sizes_of
+from antecede.cli.experiments.compare.scenarios import build_scenario, parse_protocols, parse_sizes
 from antecede.core.protocols.registry import ENTRIES
 from antecede.lab.simulate.config.compatibility import topologies_of
 from antecede.lab.simulate.config.file import scenario_from
@@ -63,8 +63,8 @@ def scenario(words: str, name: str = "") -> Scenario:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     args = parser.parse_args(words.split())
-    (asked,) = protocols_of([name or args.protocols[0]])
-    return scenario_of(asked, args, sizes_of(args.members)[0])
+    (asked,) = parse_protocols([name or args.protocols[0]])
+    return build_scenario(asked, args, parse_sizes(args.members)[0])
 
 
 # -- the question ----------------------------------------------------------------------------
@@ -107,8 +107,8 @@ def test_the_legend_says_which_deliveries_waits_and_held_are_of(told: Told, text
     run = run_readable(scenario_from(one["scenario"]), one["runs"][0]["seed"])
     assert one["mean"]["causal.checked"] == run.figures["deliveries"]  # all of them, warm or not
     shown = text("bss", *SHORT)
-    assert "mean and p99 over deliveries of what was sent after the warm part; " in shown
-    assert "held: of all deliveries, those that waited at all" in shown
+    assert "mean and p99, of messages sent after the warm-up; " in shown
+    assert "held: fraction of deliveries that waited" in shown
 
 
 def test_every_protocol_sees_the_same_messages_arrive(told: Told) -> None:
@@ -183,15 +183,15 @@ def test_a_hierarchy_has_a_line_for_each_role(said: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("sb --answers 0", "nothing is an answer here"),
-        ("bss/as-published", "as published, with its defect"),
-        ("bss --loss 0.05", r"\d+ deliveries never happened: what is lost is not recover"),
-        ("matrix --loss 0.05", r"is not recovered \(matrix/recovering does\)"),
-        ("bss/as-published", r"[\d,]+ deliveries never happened: messages are stuck"),
-        ("bss sb", "50% of them answers"),
+        ("sb --reply-fraction 0", "it promises no order"),
+        ("bss/as-published", "as published, with a known defect"),
+        ("bss --loss 0.05", r"\d+ deliveries never happened: lost messages are not recover"),
+        ("matrix --loss 0.05", r"are not recovered \(matrix/recovering does\)"),
+        ("bss/as-published", r"[\d,]+ deliveries never happened: messages are held forever"),
+        ("bss sb", "50% of them replies"),
         ("bss --seeds 2", "means of 2 seeds"),
         ("bss --fifo", "FIFO channels"),
-        ("linear", "so short a time tells little"),
+        ("linear", "intervals are too narrow"),
         (
             "bss --rate 0.9 --members 1",
             r"1 peer in a mesh, delay 50-250 ms \(normal, clipped\), ch",
@@ -208,7 +208,7 @@ def test_a_broken_promise_is_told(told: Told, said: Call) -> None:
     """The Schiper-Eggli-Sandoz rules as printed in Sahai et al. 2020."""
     violations = told("ses/as-published", *SHORT)["ses/as-published"]["mean"]["promise_violations"]
     shown = said("compare", "ses/as-published", *SHORT)
-    assert f"its own order was broken by {violations:.0f} of" in shown
+    assert f"; {violations:.0f} of" in shown
     assert violations > 0
 
 
@@ -242,7 +242,7 @@ def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
     tmp_path: Path, said: Call, refused: Call
 ) -> None:
     out = tmp_path / "found.csv"
-    call = ("compare", "fifo", "--members", "3,4", "--seconds", "1", "--csv", out, "--json")
+    call = ("compare", "fifo", "--members", "3,4", "--seconds", "1", "--output-csv", out, "--json")
     plain = json.loads(said(*call))["protocols"]
     before = out.read_bytes()
     rows = list(csv.DictReader(before.decode().splitlines()))
@@ -252,7 +252,7 @@ def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
             for cell, part in ((name, "value"), (f"{name}_ci95", "ci95")):
                 assert row[cell] == ("" if value[part] is None else str(value[part]))
         assert float(row["violation_percent"]) > 0
-    assert "exists already" in refused(*call)
+    assert "exists" in refused(*call)
     assert out.read_bytes() == before
 
 
@@ -276,7 +276,7 @@ def test_a_protocol_of_ones_own_takes_part_with_its_options(
     assert own["mean"] == found["fifo"]["mean"]
     call = ("compare", f"{path}:Mine", *SHORT)
     assert "a whole number is allowed" in refused(*call, "slack=much")
-    assert "is read by this command" in refused(*call, "--csv", path, "--force")
+    assert "is input of this command" in refused(*call, "--output-csv", path, "--force")
     assert path.read_text(encoding="utf-8") == OWN
 
 
@@ -323,30 +323,30 @@ def test_intervals_come_from_the_seeds_or_from_batches(told: Told) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("bss --members 0", "--members 0: a group has 1 or more"),
-        ("bss --members 3,x", "--members 3,x: whole numbers with commas between"),
-        ("r=10 bss", "r=10: options stand after their protocol"),
+        ("bss --members 0", "--members 0: expected 1 or more"),
+        ("bss --members 3,x", "--members 3,x: expected whole numbers"),
+        ("r=10 bss", "r=10: expected a protocol before its options"),
         ("linear heartbeat=1", "linear has no option 'heartbeat'; options are: "),
-        ("bss --csv /nowhere/x.csv", "the folder to write into does not exist"),
-        ("bss --csv found.parquet", "--csv: name a file that ends in .csv"),
+        ("bss --output-csv /nowhere/x.csv", "the folder does not exist"),
+        ("bss --output-csv found.parquet", "--output-csv: expected a file name that ends in .csv"),
         ("bss --delay fast", "--delay: invalid delay 'fast'; write, for example,"),
         ("bss --accuracy soon", "--accuracy: invalid delay 'soon'"),
-        ("bss --seeds 0", "--seeds 0: the least is 1"),
-        ("bss --seed -1", "--seed -1: seeds are 0 or more"),
+        ("bss --seeds 0", "--seeds 0: expected 1 or more"),
+        ("bss --seed -1", "--seed -1: expected 0 or more"),
         ("bss --seconds 1e12", "--seconds: 1000000000000.0 s; expected more than 0 and at most"),
         ("bss --loss 1.5", "--loss: 1.5; expected a probability below 1"),
-        ("sb --answers 2", "--answers: 2.0; expected a probability"),
-        ("bss --rate 0", "--rate 0.0: messages a second, above 0"),
+        ("sb --reply-fraction 2", "--reply-fraction: 2.0; expected a probability"),
+        ("bss --rate 0", "--rate 0.0: expected messages per second above 0"),
         ("own/my.py:Mine", "file not found"),
         (
             "bss --rate 1e300",
-            "--rate 1e+300: a peer sends one message a microsecond at most",
+            "--rate 1e+300: expected at most one message per microsecond",
         ),
-        ("bss --rate 1e-9", "--rate 1e-09: a message in 1e+09 s; too seldom"),
-        ("bss --seconds nan", "--seconds nan: above 0"),
+        ("bss --rate 1e-9", "--rate 1e-09: one message in 1e+09 s is too few"),
+        ("bss --seconds nan", "--seconds nan: expected a number above 0"),
         ("tv", "tv needs --topology 'pubsub'; protocols for 'mesh': unordered"),
         ("bss --topology pubsub", "bss needs --topology 'mesh'; protocols for 'pubsub'"),
-        ("hierarchical --topology hierarchy --members 1", "peers inside and outside"),
+        ("hierarchical --topology hierarchy --members 1", "expected 2 or more for a hierarchy"),
         ("physical --delay 0-50", "physical: physical time alone cannot order members"),
         ("bss --members 100000", "bss: member numbers are 0 to 65535"),
     ],

@@ -57,7 +57,7 @@ def test_a_template_is_printed_parses_and_runs(kind: str, tmp_path: Path, said: 
     text = text.replace("duration_s = 5.0", "duration_s = 1.5")
     path = written(tmp_path / "run.toml", start=text)
     assert kind_of(read_scenario(path).topology) == kind
-    assert re.search(r"own order +0 of ", said("simulate", path))
+    assert re.search(r"promise +0 of ", said("simulate", path))
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -90,28 +90,28 @@ def test_the_report_has_every_figure_of_the_run(small: Path, said: Call) -> None
         f"mean {figures['wait_ms.mean']:.1f} ms",
         f"{figures['peer.control_bytes']:.1f}",
         f"{figures['peer.wire_bytes']:.1f}",
-        f"{early} of {of} deliveries came before a cause: what its sender had",
-        f"{seen.unnecessary} of {of} deliveries were held after all their causes were there",
-        f"0 of {of} deliveries broke the order that the protocol itself keeps to",
+        f"{early} of {of} deliveries before a cause that its sender had",
+        f"{seen.unnecessary} of {of} deliveries were held after all their causes were delivered",
+        f"0 of {of} deliveries broke the promised order",
     ):
         assert part in words
 
 
 def test_what_promises_nothing_is_still_held_against_causality(small: Path, words: Call) -> None:
     text = words(written(small, '[protocol]\nname = "unordered"\n'))
-    found = re.search(r"too early (\d+) of (\d+) deliveries came before", text)
+    found = re.search(r"violations (\d+) of (\d+) deliveries before", text)
     assert found is not None
     assert 0 < int(found[1]) < int(found[2])
-    assert "the protocol keeps no order, so none was broken" in text
-    assert not re.search(r"\b0 of \d+ deliveries (came|broke)", text)
+    assert "the protocol promises no order" in text
+    assert not re.search(r"\b0 of \d+ deliveries (before|broke)", text)
 
 
 def test_pairs_of_a_protocol_with_messages_of_its_own_are_said_to_be_of_the_others(
     small: Path, words: Call
 ) -> None:
-    remark = "what the protocol sends besides, again or by a detour is not among them"
+    remark = "without control messages, retransmissions and relayed copies"
     for protocol, there in (("fifo", False), ("total", True)):
-        text = words(written(small, f'[protocol]\nname = "{protocol}"\n'), "--meter")
+        text = words(written(small, f'[protocol]\nname = "{protocol}"\n'), "--false-causality")
         assert (remark in text) is there
 
 
@@ -119,8 +119,8 @@ def test_the_compiled_engine_says_that_it_does_not_look_for_unnecessary_waits(
     small: Path, words: Call
 ) -> None:
     text = words(small, "--engine", "compiled")
-    assert "not counted causal.needless_holds: only what the reference engine records" in text
-    assert "0 of 153 deliveries came before a cause: what" in text
+    assert "not counted causal.needless_holds: counted only by the reference engine" in text
+    assert "0 of 153 deliveries before a cause that" in text
 
 
 def told(figures: dict[str, float], size: int = 3, **more: Any) -> list[str]:
@@ -159,8 +159,8 @@ def test_the_heading_tells_of_the_whole_network(
     assert "\x1b" not in text
     assert (
         "delay from a matrix and 0-1 ms (normal, clipped) and 1 other delay for some channels, "
-        "channels reorder, 10.00% lost, 20.00% doubled, 1 partition, 1 ms to take in a copy, "
-        "room for 9 1 s of"
+        "channels reorder, 10.00% lost, 20.00% duplicated, 1 partition, 1 ms to process a copy, "
+        "receive queue of 9 1 s of"
     ) in " ".join(text.split())
 
 
@@ -225,13 +225,13 @@ def test_no_file_that_the_scenario_reads_is_written_over(
     (tmp_path / "rtt.csv").write_text("0 1\n1 0\n", encoding="utf-8")
     before = (tmp_path / name).read_bytes()
     call = ("simulate", written(small, text), "--trace", tmp_path / name, "--force")
-    assert "is read by this command" in refused(*call)
+    assert "is input of this command" in refused(*call)
     assert (tmp_path / name).read_bytes() == before
 
 
 def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path, said: Call) -> None:
     for name, start in (("plot.svg", b"<"), ("plot.png", b"\x89PNG")):
-        said("simulate", small, "--save-plot", tmp_path / name)
+        said("simulate", small, "--output-plot", tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(start)
 
 
@@ -241,15 +241,15 @@ def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path, sai
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("", "name a scenario file, or print one with --template mesh"),
-        ("FILE --seeds 0", "--seeds 0: the least is 1"),
-        ("FILE --seed -1", "--seed -1: seeds are 0 or more"),
-        ("FILE --trace x.csv --seeds 2", "--trace: one run by the reference engine"),
-        ("FILE --trace x --engine compiled", "--trace: one run by the reference engine"),
+        ("", "no CONFIG: name a file, or print one with --template mesh"),
+        ("FILE --seeds 0", "--seeds 0: expected 1 or more"),
+        ("FILE --seed -1", "--seed -1: expected 0 or more"),
+        ("FILE --trace x.csv --seeds 2", "--trace writes one run of the reference engine"),
+        ("FILE --trace x --engine compiled", "--trace writes one run of the reference engine"),
         ("FILE --trace x", "unknown file ending; choose from .parquet, .csv"),
-        ("FILE --trace FILE --force", "is read by this command"),
-        ("FILE --save-plot FILE", "is read by this command"),
-        ("FILE --save-plot x.pdf", "name a file that ends in .svg or .png"),
+        ("FILE --trace FILE --force", "is input of this command"),
+        ("FILE --output-plot FILE", "is input of this command"),
+        ("FILE --output-plot x.pdf", "expected a file name that ends in .svg or .png"),
         ("none.toml", "none.toml: cannot read the file: No such file"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`antecede explain`: words, diagram, SVG and exit codes."""
+"""`antecede draw`: text, diagram, SVG and exit codes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def explain(tmp_path: Path, capsys: Capture) -> Explain:
 
     def call(text: str, *options: str | Path) -> tuple[int, str, str]:
         path.write_text(text, encoding="utf-8")
-        return main(["explain", str(path), *map(str, options)]), *capsys.readouterr()
+        return main(["draw", str(path), *map(str, options)]), *capsys.readouterr()
 
     return call
 
@@ -105,9 +105,9 @@ def test_exit_codes(explain: Explain, tmp_path: Path) -> None:
     ):
         ended, _, err = explain(HELD + more)
         assert (ended, f"x.scenario{said}" in err) == (code, True)
-    code, _, err = explain(HELD, "--svg", tmp_path / "no" / "x.svg")
-    assert (code, "the folder to write into does not exist" in err) == (2, True)
-    assert main(["explain", str(tmp_path / "none")]) == 2
+    code, _, err = explain(HELD, "--output-svg", tmp_path / "no" / "x.svg")
+    assert (code, "the folder does not exist" in err) == (2, True)
+    assert main(["draw", str(tmp_path / "none")]) == 2
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_is_wrong_with_the_protocol_names_its_line(
 ) -> None:
     path = tmp_path / "x.scenario"
     path.write_text(text)
-    said = refused("explain", path)
+    said = refused("draw", path)
     assert said.startswith(f"antecede: {path}:{line}: ")
     assert says in said
 
@@ -142,9 +142,9 @@ def test_states_stand_below_the_actions_that_change_them(explain: Explain) -> No
 def test_a_cause_for_others_is_waited_for_as_news(explain: Explain, tmp_path: Path) -> None:
     """a was never sent to P1, so P1 cannot wait for its arrival (Sahai et al., SES)."""
     target = tmp_path / "ses.svg"
-    code, out, _ = explain(SES + "blocked P1\n", "--svg", target)
+    code, out, _ = explain(SES + "blocked P1\n", "--output-svg", target)
     words = " ".join(out.split())
-    assert (code, f"The diagram as SVG: {target}" in out) == (0, True)
+    assert (code, f"Diagram as SVG: {target}" in out) == (0, True)
     assert "P1 holds it: it waits for b from P2 and news of a from P3." in words
     assert "c waits for b, news of a" in words
     assert "c waits for b, news of a" in target.read_text(encoding="utf-8")

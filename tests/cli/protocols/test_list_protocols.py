@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antecede.cli import main
-from antecede.cli.protocols.list_protocols import facts_of
+from antecede.cli.protocols.list_protocols import collect_facts
 from antecede.core.protocols.registry import ENTRIES, SYMBOLS
 from tests.helpers.fixtures import Call, Capture
 
@@ -82,8 +82,10 @@ def test_costs_are_told_in_letters_that_are_explained(name: str) -> None:
     for cost in (found.overhead, found.storage):
         assert re.search(r"O\(.+\)", cost)
         inside = " ".join(re.findall(r"O\((.*?)\)", cost))
-        assert set(re.findall(r"[a-z]+", inside)) - {"log"} <= facts_of(found)["symbols"].keys()
-        assert facts_of(found)["symbols"].items() <= SYMBOLS.items()
+        assert (
+            set(re.findall(r"[a-z]+", inside)) - {"log"} <= collect_facts(found)["symbols"].keys()
+        )
+        assert collect_facts(found)["symbols"].items() <= SYMBOLS.items()
 
 
 def test_an_unknown_name(refused: Call) -> None:

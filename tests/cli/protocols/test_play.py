@@ -87,12 +87,12 @@ def test_already_the_first_process_never_sees_ctrl_c() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--port", "70000"], "--port 70000: ports go from 0 (any) to 65535"),
-        (["--protocol", " , "], "--protocol names no protocol"),
+        (["--port", "70000"], "--port 70000: expected 0 (any free port) to 65535"),
+        (["--protocol", " , "], "--protocol: expected NAME,..."),
         (["--protocol", "bss loud=1"], "options are: differences"),
         (["nowhere.scenario"], "nowhere.scenario: cannot be read"),
         (["--exercise", "none"], "unknown exercise 'none'; choose from"),
-        ([str(SCENARIO), "--exercise", "bss-example"], "leave out SCENARIO"),
+        ([str(SCENARIO), "--exercise", "bss-example"], "omit SCENARIO"),
     ],
 )
 def test_what_cannot_be_is_refused_before_it_begins(

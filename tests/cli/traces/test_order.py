@@ -56,7 +56,7 @@ def test_writes_causal_order_and_quarantine(trace: Path, tmp_path: Path, capsys:
     assert aside.num_rows + table.num_rows == 9  # and one repeated row, which says nothing new
     printed = capsys.readouterr().out
     assert "engine      local (needs under 1 MB of memory, " in printed
-    assert "1 event with causes that are nowhere" in printed
+    assert "1 event with causes that are not in the trace" in printed
     assert "2 is its own cause" in printed
     assert "1 reference of an event to itself, ignored; the event and its other causes" in printed
 
@@ -64,7 +64,7 @@ def test_writes_causal_order_and_quarantine(trace: Path, tmp_path: Path, capsys:
 def test_an_existing_file_is_kept_unless_forced(trace: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     out.write_text("precious")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="exists"):
         run(trace, "-o", out)
     assert out.read_text() == "precious"
     run(trace, "-o", out, "--force")
@@ -74,7 +74,7 @@ def test_an_existing_file_is_kept_unless_forced(trace: Path, tmp_path: Path) -> 
 
 def test_the_quarantine_of_an_earlier_run_is_kept_too(trace: Path, tmp_path: Path) -> None:
     (tmp_path / "out.quarantine.parquet").write_text("precious")
-    with pytest.raises(InputError, match=r"quarantine.*exists already"):
+    with pytest.raises(InputError, match=r"quarantine.*exists"):
         run(trace, "-o", tmp_path / "out.parquet")
 
 
@@ -215,14 +215,14 @@ def test_force_replaces_only_a_quarantine_that_order_made(
         assert not aside.exists()
         assert f"removed     {aside}" in capsys.readouterr().out
         aside.write_bytes(own.read_bytes())
-        with pytest.raises(InputError, match="is no quarantine of an earlier run"):
+        with pytest.raises(InputError, match="is not a quarantine of an earlier run"):
             run(own, "-o", out, "--force")
         assert aside.read_bytes() == own.read_bytes()
 
 
 def test_the_neighbour_that_is_read_stays(own: Path, tmp_path: Path) -> None:
     trace = own.rename(tmp_path / "x.quarantine.jsonl")
-    with pytest.raises(InputError, match="is read by this command"):
+    with pytest.raises(InputError, match="is input of this command"):
         run(trace, "-o", tmp_path / "x.jsonl", "--force")
     assert trace.read_text() == OWN
 
@@ -233,8 +233,8 @@ def test_repeated_rows_are_told_in_what_they_agree(tmp_path: Path, capsys: Captu
     assert main(["order", str(path), "-o", str(out)]) == 0
     said = capsys.readouterr().out
     assert "by vector clocks" in said
-    assert "left out    1 repeated row" in said
-    assert "they agree in clock and text; other columns were not compared" in said
+    assert "excluded    1 repeated row" in said
+    assert "clock and text agree; other columns were not compared" in said
 
 
 def test_a_row_in_conflict_is_counted_once(tmp_path: Path, capsys: Capture) -> None:
@@ -242,9 +242,9 @@ def test_a_row_in_conflict_is_counted_once(tmp_path: Path, capsys: Capture) -> N
     path.write_text("id,after,text\na,,x\nb,a,y\nb,a,again\nb,,else\nc,b,q\n")
     assert main(["order", str(path), "-o", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "left out    1 repeated row: the first row of an id counts" in said
-    assert "they agree in member, causes and clock; other columns were not compared" in said
-    assert "set aside   1 row, with reasons" in said
+    assert "excluded    1 repeated row: the first row of an id counts" in said
+    assert "member, causes and clock agree; other columns were not compared" in said
+    assert "quarantined 1 row, with reasons" in said
     assert "1 an earlier row of this id differs in causes" in said
     assert main(["audit", str(path)]) == 0
     said = capsys.readouterr().out
@@ -274,4 +274,4 @@ def test_a_named_column_may_begin_late_in_json_lines(
 def test_an_output_needs_a_name(tmp_path: Path, refused: Call) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,parent\na,\n")
-    assert "names no file" in refused("order", str(path), "-o", "")
+    assert "is not a file name" in refused("order", str(path), "-o", "")

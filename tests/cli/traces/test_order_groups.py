@@ -36,7 +36,7 @@ def test_order_keeps_groups_apart_as_the_function_does(
     out = tmp_path / "o.jsonl"
     assert main(["order", str(shops), "-o", str(out), "--group", "shop"]) == 0
     said = capsys.readouterr().out
-    assert "set aside   1 row" in said
+    assert "quarantined 1 row" in said
     assert "1 no group" in said
     assert said.rstrip().endswith("--run=shop")
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -57,17 +57,19 @@ def test_audit_and_meter_count_within_groups(shops: Path, said: Call) -> None:
     report = json.loads(said("audit", str(shops), "--group", "shop", "--json"))
     assert (report["messages"], report["edges"], report["missing_causes"]) == (4, 2, 1)
     assert report["details"]["quarantine"] == {"no group": 1}
-    told = json.loads(said("meter", str(shops), "--group", "shop", "--rules", "arrival", "--json"))
+    told = json.loads(
+        said("false-causality", str(shops), "--group", "shop", "--rules", "arrival", "--json")
+    )
     assert {row["run"]: row["events"] for row in told["counts"]} == {"x": 2, "y": 2}
 
 
-@pytest.mark.parametrize("command", ["order", "audit", "meter"])
+@pytest.mark.parametrize("command", ["order", "audit", "false-causality"])
 def test_what_cannot_be_a_group_is_refused(
     command: str, shops: Path, tmp_path: Path, refused: Call
 ) -> None:
     out = ["-o", str(tmp_path / "o.csv")] if command == "order" else []
     for words, said in (
-        (["--group", "shop", "--run", "shop"], "--group and --run both keep rows apart"),
+        (["--group", "shop", "--run", "shop"], "--group and --run exclude each other"),
         (["--group", "city"], "no column 'city'"),
     ):
         assert said in refused(command, str(shops), *out, *words)

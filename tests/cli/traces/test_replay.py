@@ -1,4 +1,4 @@
-"""`antecede deliver`: files in and out, what it prints, and what it refuses."""
+"""`antecede replay`: files, output, and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.cli import main
-from antecede.cli.traces.replay import option
+from antecede.cli.traces.replay import parse_option
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import InputError
@@ -41,7 +41,7 @@ def test_writes_every_row_and_says_what_never_came(
     log: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out.parquet"
-    assert main(["deliver", str(log), *GROUP, "-o", str(out), "--tiebreak", "number"]) == 0
+    assert main(["replay", str(log), *GROUP, "-o", str(out), "--tiebreak", "number"]) == 0
     table, made = pq.read_table(log), pq.read_table(out)
     assert made.select(table.column_names).equals(table)
     assert made.equals(deliver_table(table, SPEC))
@@ -49,8 +49,8 @@ def test_writes_every_row_and_says_what_never_came(
     statuses = made["status"].to_pylist()
     for status in ("delivered", "held", "duplicate", "sent", "rejected"):
         assert f"{status:<11} {statuses.count(status)}\n" in printed
-    assert "lacking     ann:1 never came to dan; " in printed
-    assert printed.count("lacking") == 1
+    assert "missing     ann:1 at dan; " in printed
+    assert printed.count("missing  ") == 1
     assert "rejected    1: 5 bytes are not a message of an antecede group" in printed
     assert "note " not in printed
 
@@ -65,23 +65,23 @@ def test_arrow_files_serve_too(log: Path, tmp_path: Path, capsys: Capture, kind:
             writer.write_table(table)
     printed = []
     for file in (log, path):
-        assert main(["deliver", str(file), *GROUP]) == 0
+        assert main(["replay", str(file), *GROUP]) == 0
         printed.append(capsys.readouterr().out.split("\n", 1)[1])
     assert printed[0] == printed[1]
 
 
 def test_a_log_without_own_messages_gets_a_note(log: Path, said: Call) -> None:
     pq.write_table(pq.read_table(log).drop_columns(["sent"]), log)
-    assert "no column says what observers sent themselves" in said("deliver", str(log), *GROUP)
+    assert "no column of sent messages" in said("replay", str(log), *GROUP)
 
 
 def test_an_example_can_be_delivered_whole(tmp_path: Path, said: Call) -> None:
     path = str(tmp_path / "example.parquet")
-    assert main(["deliver", path, "--example", "50"]) == 0
-    printed = said("deliver", path)
+    assert main(["replay", path, "--example", "50"]) == 0
+    printed = said("replay", path)
     assert "delivered   100\n" in printed
     assert "sent        50\n" in printed
-    assert main(["deliver", path, "--example", "50"]) == 2
+    assert main(["replay", path, "--example", "50"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
     tmp_path: Path, capsys: Capture, said: Call, group: list[str]
 ) -> None:
     path, whole = str(tmp_path / "example.parquet"), ["--order", "bss", "--members", "ann,bob,cat"]
-    assert main(["deliver", path, "--example", "20", *whole]) == 0
-    assert "nothing " not in said("deliver", path, *whole)
-    assert main(["deliver", path, *whole, *group]) == 1
-    assert "nothing     was taken in" in capsys.readouterr().out
+    assert main(["replay", path, "--example", "20", *whole]) == 0
+    assert "nothing " not in said("replay", path, *whole)
+    assert main(["replay", path, *whole, *group]) == 1
+    assert "nothing     was accepted" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
         (["no-such"], "cannot be read as Parquet or Arrow: No such file"),
         (
             ["{log}", "--wire", "bytes"],
-            "no column bytes (causality_source: none); columns are observer, number",
+            "no column 'bytes' (causality_source: none); columns are observer, number",
         ),
-        (["{log}", "--option", "patience_s"], "write NAME=VALUE"),
-        (["{log}", "--option", "bounds={'far': 1}"], "it has accuracy_s, least_s, most_s"),
+        (["{log}", "--option", "patience_s"], "expected NAME=VALUE"),
+        (["{log}", "--option", "bounds={'far': 1}"], "its fields are accuracy_s, least_s, most_s"),
         (["{log}", "--option", "bounds={'most_s': -1}"], "channel delays"),
-        (["{log}", "-o", "{log}"], "is read by this command"),
+        (["{log}", "-o", "{log}"], "is input of this command"),
         (["{log}", "-o", "{log}/x/y"], "does not exist"),
         (["{text}"], "cannot be read as Parquet or Arrow"),
     ],
@@ -117,27 +117,27 @@ def test_what_cannot_be_is_told(log: Path, refused: Call, words: list[str], told
     text = log.with_name("text")
     text.write_text("observer,wire\n" * 20)
     filled = [w.replace("{log}", str(log)).replace("{text}", str(text)) for w in words]
-    assert told in refused("deliver", *filled)
+    assert told in refused("replay", *filled)
 
 
 def test_options_are_python_values_or_words() -> None:
-    assert option("patience_s=5.0") == ("patience_s", 5.0)
-    assert option("on_missing_parent=deliver") == ("on_missing_parent", "deliver")
-    name, bounds = option("bounds={'most_s': 0.2, 'channels': {('a', 'b'): (0.1, 0.3)}}")
+    assert parse_option("patience_s=5.0") == ("patience_s", 5.0)
+    assert parse_option("on_missing_parent=deliver") == ("on_missing_parent", "deliver")
+    name, bounds = parse_option("bounds={'most_s': 0.2, 'channels': {('a', 'b'): (0.1, 0.3)}}")
     assert (name, bounds) == ("bounds", Bounds(most_s=0.2, channels={("a", "b"): (0.1, 0.3)}))
-    assert option("subscriptions={'topics': {'a': ['x']}}")[1] == Subscriptions({"a": ["x"]})
+    assert parse_option("subscriptions={'topics': {'a': ['x']}}")[1] == Subscriptions({"a": ["x"]})
     with pytest.raises(InputError, match="NAME=VALUE"):
-        option("5.0")
+        parse_option("5.0")
 
 
 def test_what_is_held_for_time_says_how_much_of_it(tmp_path: Path, said: Call) -> None:
     path, out = tmp_path / "wire.parquet", tmp_path / "out.csv"
     group = ["--order", "physical", "--members", "ann,bob,cat", "--option", "delivery='bound'"]
     group += ["--option", "bounds={'accuracy_s': 0.001, 'least_s': 0.004, 'most_s': 90}"]
-    assert main(["deliver", str(path), "--example", "6", *group]) == 0
-    assert "held" in said("deliver", str(path), *group, "--finish-s", "1", "-o", str(out))
+    assert main(["replay", str(path), "--example", "6", *group]) == 0
+    assert "held" in said("replay", str(path), *group, "--finish-s", "1", "-o", str(out))
     assert "s before its earliest release" in out.read_text()
-    assert main(["deliver", str(path), *group, "--finish-s", "200", "-o", str(out), "--force"]) == 0
+    assert main(["replay", str(path), *group, "--finish-s", "200", "-o", str(out), "--force"]) == 0
     assert "too early" not in out.read_text()
 
 

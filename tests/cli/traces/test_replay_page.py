@@ -84,15 +84,15 @@ def test_a_causal_replay_delivers_nothing_before_its_cause() -> None:
 
 def test_the_page(tmp_path: Path, said: Call, refused: Call) -> None:
     log, page = tmp_path / "log.parquet", tmp_path / "log.html"
-    assert main(["deliver", str(log), "--example", "60"]) == 0
+    assert main(["replay", str(log), "--example", "60"]) == 0
     table = pq.read_table(log)
     rows: Any = table.to_pylist()
     rows[3]["time"] = None
     rows[5]["wire"] = b"nothing"
     pq.write_table(pa.Table.from_pylist(rows, table.schema), log)
-    assert f"page        {page}" in said("deliver", str(log), "--page", str(page))
+    assert f"page        {page}" in said("replay", str(log), "--output-html", str(page))
     assert page.stat().st_size > 10_000
-    assert main(["deliver", str(log), "--page", str(page)]) == 2
-    assert main(["deliver", str(log), "--page", str(page), "--force"]) == 0
-    assert main(["deliver", str(log), "--page", str(tmp_path / "page.txt")]) == 2
-    assert "nothing is written" in refused("deliver", str(log), "--force")
+    assert main(["replay", str(log), "--output-html", str(page)]) == 2
+    assert main(["replay", str(log), "--output-html", str(page), "--force"]) == 0
+    assert main(["replay", str(log), "--output-html", str(tmp_path / "page.txt")]) == 2
+    assert "nothing is written" in refused("replay", str(log), "--force")

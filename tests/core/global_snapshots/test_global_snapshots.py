@@ -358,24 +358,35 @@ def test_live_peers_count_their_money() -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = ("--messages", "2", "--runs", "10")
-    assert main(["snapshot", "lai-yang", *few]) == 0
+    assert main(["check", "--snapshots", "lai-yang", *few]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("lai-yang, channels that keep no order\n")
-    assert "10 random runs: 0 wrong global states" in said
+    assert said.startswith("lai-yang, channels without order\n")
+    assert "10 random runs: 0 inconsistent states" in said
     picture = tmp_path / "x.svg"
-    words = ["snapshot", "chandy-lamport", "--channels", "any", *few, "--svg", str(picture)]
+    words = [
+        "check",
+        "--snapshots",
+        "chandy-lamport",
+        "--channels",
+        "any",
+        *few,
+        "--output-svg",
+        str(picture),
+    ]
     assert main(words) == 1
     said = capsys.readouterr().out
-    assert "The smallest: P1: received inside, sent outside" in said
+    assert "Smallest counterexample: P1: received inside, sent outside" in said
     assert "✗ not in this global state" in said
     assert "<svg" in picture.read_text()
     assert main(words) == 2  # the file is there
     capsys.readouterr()
-    assert main(["snapshot", "chandy-lamport", "--channels", "any", *few, "--json"]) == 1
+    assert (
+        main(["check", "--snapshots", "chandy-lamport", "--channels", "any", *few, "--json"]) == 1
+    )
     plain = json.loads(capsys.readouterr().out)
     assert plain["moves"][0] == "P begins a snapshot"
     assert len(plain["wrong_runs"]) <= 10
-    assert main(["snapshot", "lai-yang", "--members", "9"]) == 2
+    assert main(["check", "--snapshots", "lai-yang", "--members", "9"]) == 2
 
 
 def test_queues_of_bytes_are_not_needed() -> None:
@@ -401,11 +412,21 @@ def test_options_that_draw_nothing_say_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     svg = tmp_path / "x.svg"
-    call = ["snapshot", "lai-yang", "--messages", "1", "--runs", "0", "--svg", str(svg)]
+    call = [
+        "check",
+        "--snapshots",
+        "lai-yang",
+        "--messages",
+        "1",
+        "--runs",
+        "0",
+        "--output-svg",
+        str(svg),
+    ]
     assert main(call) == 0
-    assert f"nothing is drawn, {svg} was not written" in capsys.readouterr().out
+    assert f"{svg} was not written" in capsys.readouterr().out
     assert main([*call, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["svg"] is None
     assert not svg.exists()
-    assert main(["snapshot", "lai-yang", "--runs", "0", "--seed", "5"]) == 2
-    assert "leave out --seed" in capsys.readouterr().err
+    assert main(["check", "--snapshots", "lai-yang", "--runs", "0", "--seed", "5"]) == 2
+    assert "omit --seed" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import COMMANDS, main
-from antecede.cli.protocols.list_protocols import facts_of
+from antecede.cli.protocols.list_protocols import collect_facts
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.nanoseconds import NS
 from antecede.core.protocols.base import Deliver, Transmit
@@ -166,7 +166,7 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 def test_nothing_that_is_shown_names_a_source_by_a_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shown = [json.dumps(facts_of(entry)) for entry in ENTRIES.values()]
+    shown = [json.dumps(collect_facts(entry)) for entry in ENTRIES.values()]
     for command in COMMANDS:
         with pytest.raises(SystemExit) as stop:
             main([command, "--help"])

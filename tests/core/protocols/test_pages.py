@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.cli.protocols.list_protocols import facts_of
+from antecede.cli.protocols.list_protocols import collect_facts
 from antecede.core.protocols.registry import ENTRIES, SYMBOLS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -34,7 +34,7 @@ def test_the_table_has_a_row_for_every_protocol_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_a_row_says_what_the_code_says(name: str) -> None:
-    facts = facts_of(ENTRIES[name])
+    facts = collect_facts(ENTRIES[name])
     link, order, relation, to, exactly, _, overhead, storage, loss, group = rows()[name]
     assert link == f"[`{name}`]({Path(facts['page']).name})"
     assert (order, relation, to) == (facts["order"], facts["relation"], facts["addressing"])
@@ -66,7 +66,7 @@ def test_rules_on_a_page_are_those_of_the_examples(page: Path) -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_a_page_exists_and_shows_what_the_protocol_costs(name: str) -> None:
-    page = DOCS.parent / facts_of(ENTRIES[name])["page"]
+    page = DOCS.parent / collect_facts(ENTRIES[name])["page"]
     assert f"(../figures/costs-{name}.svg)" in page.read_text(encoding="utf-8")
     assert (DOCS / "figures" / f"costs-{name}.svg").exists()
 
@@ -74,7 +74,7 @@ def test_a_page_exists_and_shows_what_the_protocol_costs(name: str) -> None:
 def test_the_guide_names_every_protocol_and_every_letter_is_explained() -> None:
     guide, _, table = README.partition("## All of them")
     assert all(f"`{name}`" in guide for name in ENTRIES)
-    used = {letter for facts in map(facts_of, ENTRIES.values()) for letter in facts["symbols"]}
+    used = {letter for facts in map(collect_facts, ENTRIES.values()) for letter in facts["symbols"]}
     assert used <= SYMBOLS.keys()
     _, _, letters = table.partition("Letters:")
     assert all(re.search(rf"\b{letter} [a-z]", letters) for letter in used)

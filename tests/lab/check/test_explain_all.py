@@ -23,7 +23,7 @@ def test_there_are_scenarios_in_every_folder() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_it_prints_what_the_file_expects(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["explain", str(path)])
+    status = main(["draw", str(path)])
     printed = capsys.readouterr()
     assert printed.err == ""
     assert status == 0
@@ -36,10 +36,10 @@ def test_a_log_is_answered_with_the_commands_that_read_logs(
 ) -> None:
     log = tmp_path / "chat.log"
     log.write_bytes(content)
-    assert main(["explain", str(log)]) == 2
+    assert main(["draw", str(log)]) == 2
     error = capsys.readouterr().err
-    assert "chat.log: is no script" in error
-    assert "antecede audit FILE" in error
+    assert "chat.log: is not a scenario" in error
+    assert "antecede audit" in error
 
 
 def test_the_example_in_the_docs_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +47,7 @@ def test_the_example_in_the_docs_is_what_is_printed(capsys: pytest.CaptureFixtur
     blocks = re.findall(r"^```\n(.*?)^```$", page, re.M | re.S)
     path = ROOT / "scenarios" / "bss-condition-2-as-published.scenario"
     assert path.read_text(encoding="utf-8") in blocks
-    assert main(["explain", str(path), "--width", "80"]) == 0
+    assert main(["draw", str(path), "--width", "80"]) == 0
     assert capsys.readouterr().out in blocks
 
 

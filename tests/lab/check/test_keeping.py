@@ -44,14 +44,14 @@ def test_it_is_saved_where_it_is_asked_for_and_read_from_there(
 ) -> None:
     (tmp_path / "found").mkdir()
     saved, drawn = tmp_path / "found" / "it.scenario", tmp_path / "it.svg"
-    arguments = ["--save", str(saved), "--svg", str(drawn)]
+    arguments = ["--output-scenario", str(saved), "--output-svg", str(drawn)]
     assert main(["check", f"{own}:Hopeful", "r=3", *arguments]) == 1
     assert load_script(saved).setup.protocol == "../my protocols/own.py:Hopeful"
     assert load_script(saved).setup.options == (("r", "3"),)
     assert drawn.read_text(encoding="utf-8").startswith("<svg")
     capsys.readouterr()
     monkeypatch.chdir("/")  # the path is relative to the scenario, not to the working folder
-    assert main(["explain", str(saved)]) == 0
+    assert main(["draw", str(saved)]) == 0
     assert "BEFORE a1" in capsys.readouterr().out
 
 
@@ -59,11 +59,11 @@ def test_what_raises_is_saved_and_drawn_too(
     own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved, drawn = tmp_path / "it.scenario", tmp_path / "it.svg"
-    arguments = ["r=3", "fails=true", "--save", str(saved), "--svg", str(drawn)]
+    arguments = ["r=3", "fails=true", "--output-scenario", str(saved), "--output-svg", str(drawn)]
     assert main(["check", f"{own}:Hopeful", *arguments]) == 1
     assert drawn.exists()
     capsys.readouterr()
-    assert main(["explain", str(saved)]) == 2
+    assert main(["draw", str(saved)]) == 2
     error = capsys.readouterr().err
     assert "ValueError: one line" in error
     assert f"own.py, line {FAILS}, in receive" in error
@@ -72,8 +72,8 @@ def test_what_raises_is_saved_and_drawn_too(
 def test_the_protocols_own_file_is_not_overwritten(
     own: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", f"{own}:Hopeful", "r=3", "--save", str(own)]) == 2
-    assert "is read by this command" in capsys.readouterr().err
+    assert main(["check", f"{own}:Hopeful", "r=3", "--output-scenario", str(own)]) == 2
+    assert "is input of this command" in capsys.readouterr().err
     assert own.read_text(encoding="utf-8") == OWN
 
 
@@ -81,9 +81,14 @@ def test_nothing_is_written_without_a_counterexample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "it.scenario"
-    assert main(["check", "fifo", "--members", "2", "--messages", "2", "--save", str(saved)]) == 0
+    assert (
+        main(
+            ["check", "fifo", "--members", "2", "--messages", "2", "--output-scenario", str(saved)]
+        )
+        == 0
+    )
     assert not saved.exists()
-    assert "nothing is written" in capsys.readouterr().err
+    assert "no file was written" in capsys.readouterr().err
 
 
 def test_options_of_ones_own_class_and_of_built_in_ones(own: Path) -> None:

@@ -73,10 +73,13 @@ def test_a_counterexample_is_saved_and_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = tmp_path / "it.scenario"
-    assert main(["check", f"{EXAMPLE}:careless", "--messages", "2", "--save", str(saved)]) == 1
+    assert (
+        main(["check", f"{EXAMPLE}:careless", "--messages", "2", "--output-scenario", str(saved)])
+        == 1
+    )
     assert "internal S: A" in saved.read_text()
     capsys.readouterr()
-    main(["explain", str(saved)])
+    main(["draw", str(saved)])
     assert "delivered before its cause" in capsys.readouterr().out
 
 

@@ -207,8 +207,8 @@ def test_the_tour_of_ones_own_file(tmp_path: Path, said: Call) -> None:
     arguments = ["demo", "--engine", "local", "--trace", str(own), "--format", "mail"]
     printed = said(*arguments, "-o", str(out))
     assert "2 events read" in printed
-    assert "1 rows were not usable" in printed or "1 row was not usable" in printed
-    assert "1 (50.0%) of 2 came before a cause that they name: 1 pair" in printed
+    assert "1 row was quarantined" in printed
+    assert "1 (50.0%) of 2 arrived before a declared cause: 1 pair" in printed
 
 
 def test_a_file_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_one_action_stands_at_one_time_under_every_protocol() -> None:
 
 
 def explain(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    code = main(["explain", *words])
+    code = main(["draw", *words])
     told = capsys.readouterr()
     return code, told.out + told.err
 
@@ -180,13 +180,13 @@ def test_what_a_script_expects_it_expects_of_its_own_judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = OVERTAKING.with_name("fifo-is-not-causal.scenario")
-    code, said = explain(capsys, str(path), "--judge", "causal")
+    code, said = explain(capsys, str(path), "--relation", "causal")
     assert code == 0
     assert "the causal order is violated" in " ".join(said.split())
     assert "expected" not in said
     wrong = tmp_path / "wrong.scenario"
     wrong.write_text(path.read_text().replace("= P2 delivers question", "= P2 delivers nothing"))
-    code, said = explain(capsys, str(wrong), "--judge", "causal")
+    code, said = explain(capsys, str(wrong), "--relation", "causal")
     assert code == 1
     assert "expected ['P2 delivers nothing']" in said
 
@@ -202,13 +202,13 @@ def test_states_of_fifo_are_numbers_by_sender(tmp_path: Path) -> None:
 def test_the_command_writes_all_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outs = {format: tmp_path / f"x.{format}" for format in ("svg", "png", "pdf")}
     words = [word for format, out in outs.items() for word in (f"--{format}", str(out))]
-    more = ("--protocol", "none,bss", "--judge", "causal", "--theme", "dark", "--states")
+    more = ("--protocol", "none,bss", "--relation", "causal", "--theme", "dark", "--states")
     code, said = explain(capsys, str(OVERTAKING), *more, *words)
     assert code == 0
     assert "unordered: 1 violation" in said
     assert "P1 delivers b BEFORE a from P3: the causal order is violated." in " ".join(said.split())
     for format, out in outs.items():
-        assert f"The diagram as {format.upper()}: {out}" in said
+        assert f"Diagram as {format.upper()}: {out}" in said
         assert out.stat().st_size > 1000
     assert SCHEMES["dark"].paper in outs["svg"].read_text()
 
@@ -216,11 +216,11 @@ def test_the_command_writes_all_formats(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--theme", "dark"), "no picture is written"),
-        (("--protocol", ","), "--protocol names no protocol"),
+        (("--theme", "dark"), "no image is written"),
+        (("--protocol", ","), "--protocol: expected NAME,..."),
         (("--protocol", "magic"), "magic"),
         (("--regex", "x"), "lacks the group"),
-        (("--in-run", "x"), "a scenario is no log"),
+        (("--run-id", "x"), "is a scenario, not a log"),
     ],
 )
 def test_options_without_effect_are_refused(
@@ -256,9 +256,9 @@ def test_a_log_is_drawn_from_its_own_events(
     assert "2 alone" in said
     assert "• event" in said
     assert explain(capsys, str(path), "--states")[0] == 2
-    assert explain(capsys, str(path), "--in-run", "x")[0] == 2
+    assert explain(capsys, str(path), "--run-id", "x")[0] == 2
     svg = tmp_path / "x.svg"
-    assert explain(capsys, str(path), "--svg", str(svg))[0] == 0
+    assert explain(capsys, str(path), "--output-svg", str(svg))[0] == 0
     assert len(re.findall("<polygon", svg.read_text())) == 2
 
 
@@ -275,7 +275,7 @@ def test_what_a_log_says_is_one_line_that_moves_no_cursor(
 ) -> None:
     log, svg = tmp_path / "s.log", tmp_path / "s.svg"
     log.write_text('P\u202e {"P\u202e":1}\nred \x1b[31m\u202e\x85now\n')
-    assert main(["explain", str(log), "--svg", str(svg)]) == 0
+    assert main(["draw", str(log), "--output-svg", str(svg)]) == 0
     drawn = capsys.readouterr().out
     assert "red \\x1b[31m\\u202e now" in drawn
     assert not {"\x1b", "\u202e", "\x85"} & set(drawn)

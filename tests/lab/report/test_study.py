@@ -96,7 +96,7 @@ def test_everything_of_the_findings_is_on_the_page(whole: Page) -> None:
             said += [series.label for series in plot.series]
     assert [words for words in said if words not in shown.text] == []
     assert "<code>sigma=variance</code>" in shown.source
-    assert "antecede study hierarchy" in shown.text
+    assert "antecede reproduce hierarchy" in shown.text
 
 
 def test_a_row_shows_paper_ours_and_ratio_with_its_mark(tmp_path: Path) -> None:
@@ -276,8 +276,8 @@ def test_rows_of_one_figure_stand_together(tmp_path: Path) -> None:
 
 
 def test_the_command_can_be_given(tmp_path: Path) -> None:
-    path = write_study(BARE, tmp_path, command="antecede study clocks --quick")
-    assert "<pre>antecede study clocks --quick</pre>" in path.read_text(encoding="utf-8")
+    path = write_study(BARE, tmp_path, command="antecede reproduce clocks --quick")
+    assert "<pre>antecede reproduce clocks --quick</pre>" in path.read_text(encoding="utf-8")
 
 
 def test_the_overview_has_a_card_for_each_study_with_its_first_plot(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`antecede study`: what it writes, what it prints, how it ends."""
+"""`antecede reproduce`: what it writes, what it prints, how it ends."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ TOY, BROKEN = "tests.lab.reproductions.toy:STUDY", "tests.lab.reproductions.toy:
 
 
 def study(name: str, folder: Path, *more: str) -> int:
-    where = () if "--redraw" in more else ("--engine", "local")
-    return main(["study", name, "-o", str(folder), *where, *more])
+    where = () if "--report-only" in more else ("--engine", "local")
+    return main(["reproduce", name, "-o", str(folder), *where, *more])
 
 
 def test_results_summary_and_page_are_written(tmp_path: Path, capsys: Capture) -> None:
@@ -53,18 +53,18 @@ def test_results_summary_and_page_are_written(tmp_path: Path, capsys: Capture) -
 def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: Capture) -> None:
     study(TOY, tmp_path, "--quick")
     assert study(TOY, tmp_path) == 0
-    assert ", 3 were there before" in capsys.readouterr().out
-    assert study(TOY, tmp_path, "--redraw") == 0
+    assert ", 3 from the cache" in capsys.readouterr().out
+    assert study(TOY, tmp_path, "--report-only") == 0
     assert "runs        0 in " in capsys.readouterr().out
-    assert study(TOY, tmp_path, "--fresh", "--only", "sum/10 *") == 0
-    assert ", 6 left out" in capsys.readouterr().out
+    assert study(TOY, tmp_path, "--no-cache", "--filter", "sum/10 *") == 0
+    assert ", 6 filtered out" in capsys.readouterr().out
 
 
 def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) -> None:
     assert study(BROKEN, tmp_path) == 1
     line = "bad (seed 5): ValueError: no kind 'other'; other {\"peers\":0}"
     out = capsys.readouterr().out
-    assert "failed      1; the same command tries them again" in out
+    assert "failed      1; the same command retries them" in out
     assert line in out
     assert json.loads((tmp_path / "summary.json").read_text())["failed"] == [line]
     assert "no kind" in (tmp_path / "index.html").read_text()
@@ -74,31 +74,34 @@ def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) ->
     ("arguments", "message"),
     [
         (["hierarchie"], "unknown study 'hierarchie'; choose from hierarchy"),
-        ([TOY, "--only", "peers"], "no run key matches 'peers'"),
-        ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
+        ([TOY, "--filter", "peers"], "no run key matches 'peers'"),
+        ([TOY, "--conf", "spark.executor.cores"], "expected KEY=VALUE"),
         (
             [TOY, "--master", "nonsense://x"],
-            "--master 'nonsense://x': write spark://HOST:PORT, yarn",
+            "--master 'nonsense://x': expected spark://HOST:PORT, yarn",
         ),
-        ([TOY, "--master", "local[0]"], "--master 'local[0]': write spark://HOST:PORT"),
-        ([TOY, "--master", ""], "--master '': write spark://HOST:PORT"),
-        ([TOY, "--py-files", "a.zip"], "--py-files goes with --master"),
-        ([TOY, "--master", "local[2]", "--py-files", "none.zip"], "none.zip: is no file"),
+        ([TOY, "--master", "local[0]"], "--master 'local[0]': expected spark://HOST:PORT"),
+        ([TOY, "--master", ""], "--master '': expected spark://HOST:PORT"),
+        ([TOY, "--py-files", "a.zip"], "--py-files has no effect without --master"),
+        (
+            [TOY, "--master", "local[2]", "--py-files", "none.zip"],
+            "none.zip: --py-files: no such file",
+        ),
     ],
 )
 def test_wrong_calls_end_with_2(
     tmp_path: Path, refused: Call, arguments: Sequence[str], message: str
 ) -> None:
-    assert message in refused("study", *arguments, "-o", str(tmp_path / "out"))
+    assert message in refused("reproduce", *arguments, "-o", str(tmp_path / "out"))
 
 
 def test_without_a_name_the_studies_are_listed(said: Call) -> None:
-    assert [line.split()[0] for line in said("study").splitlines()] == list(STUDIES)
+    assert [line.split()[0] for line in said("reproduce").splitlines()] == list(STUDIES)
 
 
 @pytest.mark.slow
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "antecede", "study", "tests.lab.reproductions.toy:GATED"]
+    command = [sys.executable, "-m", "antecede", "reproduce", "tests.lab.reproductions.toy:GATED"]
     command += ["-o", str(tmp_path / "out"), "--engine", "local"]
     environ = {**os.environ, "TOY_FOLDER": str(tmp_path)}
     child = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
@@ -112,7 +115,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     assert child.returncode == 130
     where = tmp_path / "out" / "results"
     assert said.splitlines() == [
-        f"antecede: 1 of 3 runs are kept in {where}; the same command goes on from there",
+        f"antecede: 1 of 3 runs are kept in {where}; the same command continues",
         "antecede: interrupted",
     ]
     (tmp_path / "open").touch()
@@ -157,12 +160,12 @@ def test_a_long_section_is_cut_and_says_so(capsys: Capture) -> None:
         "toy", "A title", "000", "A finding " * 20, (), (), [Section("One", "Found.", rows)]
     )
     none = Results(SCHEMA.empty_table(), [])
-    report(Conducted(found, none, [], 0, 0, 0, 0, []), Path("out"), 1.0, redraw=False)
+    report(Conducted(found, none, [], 0, 0, 0, 0, []), Path("out"), 1.0, report_only=False)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     first = next(k for k, line in enumerate(lines) if "quantity" in line)
     assert "theirs" in lines[first + 1]
-    assert "  and 9 more: on the page, and in summary.json" in lines
+    assert "  and 9 more on the page and in summary.json" in lines
 
 
 def test_all_studies_and_the_page_in_front_of_them(
@@ -172,7 +175,7 @@ def test_all_studies_and_the_page_in_front_of_them(
     framework = "antecede.lab.reproductions.framework"
     monkeypatch.setattr(f"{framework}.STUDIES", dict.fromkeys(places, ""))
     monkeypatch.setattr(f"{framework}.load", lambda name: load(places[name]))
-    assert main(["study", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
+    assert main(["reproduce", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
     said = capsys.readouterr()
     assert said.err == (
         f"antecede: none: study '{places['none']}': {places['none']} is not a Study\n"
@@ -186,13 +189,11 @@ def test_all_studies_and_the_page_in_front_of_them(
 
 def test_the_page_of_another_study_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("somebody's page")
-    with pytest.raises(
-        InputError, match=r"they are of something else, not of vector; name another"
-    ):
+    with pytest.raises(InputError, match=r"of another program, not of vector; name another"):
         check_same_study(tmp_path, "vector")
     findings = Findings("semantic", "a title", "a source", "a finding", [], [], [])
     write_summary(findings, tmp_path)
-    with pytest.raises(InputError, match="they are of semantic, not of vector"):
+    with pytest.raises(InputError, match="of semantic, not of vector"):
         check_same_study(tmp_path, "vector")
     check_same_study(tmp_path, "semantic")
     check_same_study(tmp_path / "new", "vector")

@@ -50,8 +50,8 @@ STUDY = Study("mine", "Mine", "ours", runs, execute, findings)
 
 
 def called(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Call `antecede study` in a folder, without PYTHONPATH for what is in it."""
-    command = [sys.executable, "-m", "antecede", "study", *arguments, "--engine", "local"]
+    """Call `antecede reproduce` in a folder, without PYTHONPATH for what is in it."""
+    command = [sys.executable, "-m", "antecede", "reproduce", *arguments, "--engine", "local"]
     environ = dict(os.environ)
     return subprocess.run(
         command, cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=300
@@ -66,12 +66,12 @@ def test_it_is_found_where_one_stands_and_goes_stale(tmp_path: Path) -> None:
     assert (first.returncode, first.stderr) == (0, "")
     assert "runs        3 in " in first.stdout
     again = called(tmp_path, "mine.py:STUDY", "-o", "out/studies/mine")
-    assert ", 3 were there before" in again.stdout
+    assert ", 3 from the cache" in again.stdout
     (tmp_path / "helper.py").write_text("FACTOR = 3.0\n")
     changed = called(tmp_path, "mine:STUDY")
     assert "runs        3 in " in changed.stdout
-    assert "were there before" not in changed.stdout
-    assert "other code  made the results of 3 runs here: not used" in changed.stdout
+    assert "from the cache" not in changed.stdout
+    assert "other code  wrote the cached results of 3 runs: not used" in changed.stdout
     away = called(tmp_path / "out", "mine:STUDY")
     assert away.returncode == 2
     assert re.search(r"no module mine in .*out .*FILE\.py:STUDY",

@@ -107,8 +107,8 @@ def test_traces_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_other_studies_take_no_traces(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="study 'vector' takes no traces"):
-        command._studied("vector", [str(mails(tmp_path / "a.jsonl"))])
+    with pytest.raises(InputError, match="--traces: vector takes no traces"):
+        command._load_study("vector", [str(mails(tmp_path / "a.jsonl"))])
 
 
 ONLY = ["threads/10 members/*", "lists/*", "trace/*"]

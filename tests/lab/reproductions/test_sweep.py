@@ -228,7 +228,7 @@ def test_what_is_there_is_not_run_again(tmp_path: Path, said: Call) -> None:
     said(*call(path, folder, "members=3,4"))
     out = said(*call(path, folder, "members=3..5"))
     assert "runs        1 in " in out
-    assert ", 2 were there before" in out
+    assert ", 2 from the cache" in out
     path.write_text(path.read_text().replace("50-250", "50-200"))
     assert "runs        3 in " in said(*call(path, folder, "members=3..5"))
 
@@ -268,7 +268,7 @@ def test_another_file_does_not_replace_table_and_page(
     said(*call(path, folder, "members=3"))
     told = refused(*call(other, folder, "members=3"))
     assert "made from configuration file run.toml" in told
-    said(*call(other, folder, "members=3", more="--fresh"))
+    said(*call(other, folder, "members=3", more="--no-cache"))
     own.mkdir()
     (own / "sweep.csv").write_text("mine")
     refused(*call(path, own, "members=3"))
@@ -348,7 +348,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, how: signal.Signals) ->
     _, said = child.communicate(timeout=60)
     assert child.returncode == (-how if how == signal.SIGKILL else 130)
     if how == signal.SIGINT:
-        assert "the same command goes on from there" in said
+        assert "the same command continues" in said
         assert "Traceback" not in said
     study = sweep_study(read_sweep(path, ["members=3..60"], range(1, 21)))
     with open_store(folder, code_digest(collect_modules(study))) as store:

@@ -201,10 +201,10 @@ def test_the_trace_bears_the_cut(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert {crossing.cause.id for crossing in verdict.proof} == early
     path = tmp_path / "run.parquet"
     write_trace(run, path)
-    assert main(["cut", str(path), "--marked", f"snapshot {one.number}"]) == (1 if early else 0)
-    assert main(["cut", str(path), "--marked", "snapshot 9"]) == 2
+    assert main(["cut", str(path), "--marker", f"snapshot {one.number}"]) == (1 if early else 0)
+    assert main(["cut", str(path), "--marker", "snapshot 9"]) == 2
     assert "no event contains the text 'snapshot 9'" in capsys.readouterr().err
-    assert main(["cut", str(path), "peer0=1", "--marked", "snapshot 1"]) == 2
+    assert main(["cut", str(path), "peer0=1", "--marker", "snapshot 1"]) == 2
     # What is replayed are the messages.
     again = Scenario(Mesh(4), "idr", workload=Workload("replay", path=str(path)), duration_s=9)
     assert len(replay_trace(again).parents) == result.figures["sent"]
@@ -217,10 +217,10 @@ def test_marks_of_some_leave_the_others_outside(
     path.write_text(
         "kind,id,member,text\nsend,a,P,\nevent,p,P,saved\nsend,b,P,\ndeliver,b,Q,\nevent,x,P,saved\n"
     )
-    assert main(["cut", str(path), "--marked", "saved"]) == 0
+    assert main(["cut", str(path), "--marker", "saved"]) == 0
     said = capsys.readouterr().out
     assert "P=2" in said
-    assert "never marked, so nothing of them is inside: Q" in said
+    assert "members without the marker, with no event inside: Q" in said
 
 
 # -- the file and the command ------------------------------------------------------------------
@@ -298,12 +298,10 @@ def test_the_command_tells_of_them(tmp_path: Path, capsys: pytest.CaptureFixture
     trace = tmp_path / "run.parquet"
     assert main(["simulate", str(path), "--seed", "1", "--trace", str(trace)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "chandy-lamport: 1 of 1 snapshot complete, 1 of 1 that could be judged not consis" in said
-    )
+    assert "chandy-lamport: 1 of 1 snapshot complete, 1 of 1 checked inconsis" in said
     assert "1: by peer0, peer3 at 1 s, complete after" in said
     assert "received inside, sent" in said
-    assert f"A recorded cut: antecede cut {trace} --marked 'snapshot 1'" in said
+    assert f"Recorded cut: antecede cut {trace} --marker 'snapshot 1'" in said
     assert main(["simulate", str(path), "--seed", "1", "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)["runs"][0]["snapshots"]
     states = States(Causality(read([str(trace)])))
@@ -315,4 +313,4 @@ def test_the_command_tells_of_them(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["simulate", str(path), "--seeds", "2"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "2 of 2 snapshots complete" in said
-    assert "messages under way" in said
+    assert "messages in channels" in said

@@ -129,7 +129,7 @@ class Started:
         where = ["--join", f"127.0.0.1:{self.port}"]
         if not self.running:
             where = ["--listen", f"127.0.0.1:{self.port}"]
-        given = (name, "--room", "design", *where, "--keys", str(self.folder), *more)
+        given = (name, "--room", "design", *where, "--certs", str(self.folder), *more)
         self.running.append(Process(*given, terminal=terminal, **environment))
         return self.running[-1]
 
@@ -149,7 +149,7 @@ def test_two_people_talk_through_pipes(started: Started) -> None:
     alice = started.chat("alice")
     alice.until(r"alice in room design: 1 here")
     alice.until(rf"reach you at 127\.0\.0\.1:{started.port}")
-    alice.until(r"nothing is kept")
+    alice.until(r"nothing is stored")
     alice.write("lunch?\n")
     alice.until(r"1  alice: lunch\?\n")
     bob = started.chat("bob", "--listen", "127.0.0.1:0")
@@ -350,11 +350,11 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
     at, mine = f"127.0.0.1:{started.port}", str(started.folder)
     join = ["--room", "design", "--join", at]
     wrong = [
-        (["--room", "other", "--join", at, "--keys", mine], "its group_name= differs"),
-        ([*join, "--keys", str(tmp_path)], "its certificate is of another authority"),
-        ([*join, "--keys", mine, "--on-missing-parent", "hold"], "its on_missing_parent= differs"),
-        (["--room", "design", "--listen", at, "--keys", mine], f"bob cannot listen at {at}: "),
-        ([*join, "--keys", mine, "--web", at], f"cannot serve the page at {at}"),
+        (["--room", "other", "--join", at, "--certs", mine], "its group_name= differs"),
+        ([*join, "--certs", str(tmp_path)], "its certificate is of another authority"),
+        ([*join, "--certs", mine, "--on-missing-parent", "hold"], "its on_missing_parent= differs"),
+        (["--room", "design", "--listen", at, "--certs", mine], f"bob cannot listen at {at}: "),
+        ([*join, "--certs", mine, "--web", at], f"cannot serve the page at {at}"),
     ]
     for arguments, why in wrong:
         assert main(["chat", "bob", *arguments]) == 2
@@ -368,32 +368,35 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
     [
         (["--join", "nonsense", "--insecure"], "invalid address 'nonsense'; expected HOST:PORT"),
         (["--listen", "nonsense", "--insecure"], "expected HOST:PORT"),
-        (
-            ["--listen", "100::1:1", "--insecure"],
-            "invalid address '100::1:1'; expected HOST:PORT or [IPv6]:PORT",
-        ),
+        (["--listen", "100::1:1", "--insecure"], "invalid address '100::1:1'; expected HOST:PORT or [IPv6]:PORT"),
         (["--listen", "::ffff:192.0.2.1:1", "--insecure"], "invalid address '::ffff:192.0.2.1:1'"),
-        (["--join", "h:1"], "--keys FOLDER names the certificates"),
-        (["--join", "h:1", "--keys", "nowhere"], "ca.pem: cannot be read"),
-        (["--insecure"], "a room that begins here needs --listen"),
-        (["--join", "h:1", "--insecure", "--room", ""], "--room is the name of the room, the same"),
+        (["--join", "h:1"], "no certificates: give --certs FOLDER"),
+        (["--join", "h:1", "--certs", "nowhere"], "ca.pem: cannot be read"),
+        (["--insecure"], "a new room needs --listen"),
+        (["--join", "h:1", "--insecure", "--room", ""], "--room: expected a name"),
         (
             ["--join", "h:1", "--insecure", "--room", " "],
-            "--room is the name of the room, the same",
+            "--room: expected a name",
         ),
         (
             ["--join", "http://h:1", "--insecure"],
             "expected HOST:PORT without scheme and path: 'h:1'",
         ),
-        (["--join", "h:1", "--insecure", "--history", "-1"], "--history is 0 to 100,000"),
-        (["--join", "h:1", "--insecure", "--put-out", "nan"], "--put-out is 1 to"),
-        (["--join", "h:1", "--insecure", "--address", "h:2"], "--address says where --listen"),
+        (["--join", "h:1", "--insecure", "--history", "-1"], "--history -1: expected 0 to 100,000"),
         (
-            ["--join", "h:1", "--insecure", "--web", "0.0.0.0:0"],
-            "other machines could read and write as you",
+            ["--join", "h:1", "--insecure", "--evict-after", "nan"],
+            "--evict-after nan: expected 1 to",
         ),
+        (
+            ["--join", "h:1", "--insecure", "--address", "h:2"],
+            "--address has no effect without --listen",
+        ),
+        (["--join", "h:1", "--insecure", "--web", "0.0.0.0:0"], "other machines could read and write as you"),
         (["--join", "h:1", "--insecure", "--web", "x"], "expected HOST:PORT"),
-        (["--join", "h:1", "--insecure", "--web-for-others"], "--web-for-others is about --web"),
+        (
+            ["--join", "h:1", "--insecure", "--web-public"],
+            "--web-public has no effect without --web",
+        ),
         (["--join", "h:1", "--insecure", "--store", "/nowhere/x"], "/nowhere/x cannot be opened"),
     ],
 )
@@ -420,7 +423,7 @@ def test_words_of_others_reach_the_terminal_by_no_error(
 
 def test_what_cannot_go_together(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as error:
-        main(["chat", "bob", "--room", "r", "--insecure", "--keys", "x"])
+        main(["chat", "bob", "--room", "r", "--insecure", "--certs", "x"])
     assert error.value.code == 2
     with pytest.raises(SystemExit):
         main(["chat", "bob"])

@@ -303,9 +303,11 @@ def test_missing_ids_are_listed_and_told_from_references(tmp_path: Path, command
         {"id": "lost", "run": None, "references": 1, "first": "c", "quarantined": False},
     ]
     assert "4 references to 3 ids not in the trace" in report.summary()
-    assert re.search(r"gone +2 +a\n", command("audit", path, "--missing").out)
-    assert "2 more ids (--missing 3 lists all)" in command("audit", path, "--missing", 1).out
-    assert command("audit", path, "--missing", "-1").code == 2
+    assert re.search(r"gone +2 +a\n", command("audit", path, "--list-missing").out)
+    assert (
+        "2 more ids (--list-missing 3 lists all)" in command("audit", path, "--list-missing", 1).out
+    )
+    assert command("audit", path, "--list-missing", "-1").code == 2
 
 
 def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(
@@ -328,7 +330,7 @@ def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(
     assert f"{log}, line 3: 9 of host 'a', last logged 1" in text
     assert f"{log}, line 5: 3 of host 'ghost', none logged" in text
     said = "this trace has vector clocks, so no ids are listed"
-    assert said in command("audit", log, "--missing").err
+    assert said in command("audit", log, "--list-missing").err
     assert command("audit", log).err == ""
     log.write_text('a {"a":1}\nstart\nb {"b":1,"a":1}\nheard\n')
     sound = audit([log])
@@ -351,10 +353,10 @@ def test_several_ids_in_one_cell_get_a_hint(
     path = tmp_path / "t.csv"
     path.write_text(f'id,after\na,\nc,\nd,"a{separator}c"\ne,"a{separator}gone"\n')
     other = "," if separator == ";" else ";"
-    said = command("audit", path, "--separator", other).out
+    said = command("audit", path, "--list-separator", other).out
     assert f"1 of these references is several ids in one, as in 'a{separator}c'" in said
-    assert f"give --separator {separator!r}" in said
-    assert "several ids in one" not in command("audit", path, "--separator", separator).out
+    assert f"give --list-separator {separator!r}" in said
+    assert "several ids in one" not in command("audit", path, "--list-separator", separator).out
 
 
 def test_events_of_two_runs_are_no_concurrent_pair() -> None:

@@ -123,4 +123,4 @@ def test_the_command_says_estimated(tmp_path: Path, command: Command) -> None:
     assert "estimated" not in exact
     assert "immediate dependencies" in exact
     assert "pairs" not in command("audit", path, "--pairs", "none").out
-    assert "leave out --pair-ranks" in command("audit", path, "--pair-ranks", "64").refused
+    assert "omit --pair-ranks" in command("audit", path, "--pair-ranks", "64").refused

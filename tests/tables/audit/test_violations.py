@@ -47,7 +47,7 @@ def test_audit_and_meter_count_the_same_early_deliveries_of_a_simulated_trace(
     scenario.write_text(SLOW)
     assert command("simulate", scenario, "--trace", file).code == 0
     found = command("audit", file, "--json").json["details"]["violations"]
-    meter = command("meter", file, "--json").json
+    meter = command("false-causality", file, "--json").json
     assert (found["counts"], found["checked"]) == (
         meter["violation_counts"],
         meter["violations_checked"],
@@ -203,7 +203,7 @@ def test_audit_and_meter_say_what_each_figure_is_of(
     rows: list[Event], audit: list[str], meter: list[str], file: Path, command: Command
 ) -> None:
     write_events(rows, file)
-    for name, said in (("audit", audit), ("meter", meter)):
+    for name, said in (("audit", audit), ("false-causality", meter)):
         words = command(name, file).words
         assert all(one in words for one in said), words
 
@@ -235,8 +235,10 @@ def test_rows_that_contradict_their_own_times_are_said(tmp_path: Path, command: 
     assert "2 rows with an earlier arrival than the previous row of the same mem" in words
     assert f"the first is {path}, line 3, b at R" in words
     assert "a member's rows are taken in file order, never by their times" in words
-    assert command("meter", path, "--json").json["out_of_order_rows"]["arrival"]["rows"] == 2
-    assert "row order 2 rows with" in command("meter", path).words
+    assert (
+        command("false-causality", path, "--json").json["out_of_order_rows"]["arrival"]["rows"] == 2
+    )
+    assert "row order 2 rows with" in command("false-causality", path).words
 
 
 def test_rows_in_the_order_of_their_times_contradict_nothing() -> None:

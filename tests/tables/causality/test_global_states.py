@@ -188,7 +188,7 @@ def test_a_column_of_a_table_says_what_happened(tmp_path: Path, command: Command
     paid = ("cut", path, "--possibly", "'paid' in pay and shop == 1")
     assert "--text COLUMN" in command(*paid).refused
     first, second = command(*paid, "--text", "what").out.splitlines()[-2:]
-    assert first.endswith("yes, at pay=1 shop=1 (3 global states looked at)")
+    assert first.endswith("yes, at pay=1 shop=1 (3 global states explored)")
     assert second == "Causality by declared causes"
     ask = ("ask", path, "--text", "what", "future")
     assert "the texts of these events contain it: o1" in command(*ask, "placed").refused
@@ -204,17 +204,17 @@ def test_positions_may_stand_behind_options(
     path.write_text("id,host,cause\na,P,\nb,Q,a\n")
     said = set()
     for words in (
-        [str(path), "P=1", "--by", "causes"],
-        [str(path), "--by", "causes", "P=1"],
-        ["--by", "causes", str(path), "P=1"],
-        [str(path), "--by", "causes", "P=1", "--most", "3"],
+        [str(path), "P=1", "--causality", "causes"],
+        [str(path), "--causality", "causes", "P=1"],
+        ["--causality", "causes", str(path), "P=1"],
+        [str(path), "--causality", "causes", "P=1", "--limit", "3"],
     ):
         said.add(command("cut", *words)[:2])
     ((code, _),) = said
     assert code == 0
-    assert '"Q": 0' in command("cut", path, "--by", "causes", "P=1", "--json", "Q=0").out
+    assert '"Q": 0' in command("cut", path, "--causality", "causes", "P=1", "--json", "Q=0").out
     with pytest.raises(SystemExit):
-        command("cut", path, "--by", "causes", "P=1", "--nonsense")
+        command("cut", path, "--causality", "causes", "P=1", "--nonsense")
     assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
 
 
@@ -427,15 +427,15 @@ def test_words_are_paths_and_positions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("P=1 Q=1", 1, "P=1 Q=1 is not consistent, by rows of sendings and arrivals"),
+        ("P=1 Q=1", 1, "P=1 Q=1 is not consistent, by send and receive events"),
         ("P=1 Q=1", 1, "b (Q at 1) follows b (P at 2)"),
-        ("P=1 Q=1", 1, "the greatest consistent state at or below it: P=1 (1 other member at 0)"),
-        ("P=1 Q=1", 1, "the least at or above it: P=2 Q=1"),
+        ("P=1 Q=1", 1, "greatest consistent cut within it: P=1 (1 other member at 0)"),
+        ("P=1 Q=1", 1, "least consistent cut around it: P=2 Q=1"),
         ("P=2", 0, "P to Q: b"),
-        ("P=2", 0, "sent inside, and no arrival at another member is told: 1 message"),
+        ("P=2", 0, "sent inside, without an arrival in the trace: 1 message"),
         ("", 2, ""),
         ("Q=7", 2, ""),
-        ("Q=1 --most-states 5", 2, ""),  # no effect without a predicate
+        ("Q=1 --max-states 5", 2, ""),  # no effect without a predicate
         ("--possibly P==2_and_Q==0", 0, ""),
         ("--definitely Q==0_and_P==2", 0, ""),
         ("--possibly P==1_and_Q==1", 1, ""),
@@ -455,14 +455,14 @@ def test_the_command_reads_checkpoints_and_prints_json(tmp_path: Path, command: 
     assert cut["consistent"] is False
     points.write_text("member,position\nP,1\nQ,1\n")
     text = command("cut", path, "--checkpoints", points).out
-    assert "Q falls back from 1 to 0: b (Q at 1) follows b (P at 2), which is lost" in text
-    assert "all can go on from P=1 (1 other member at 0)" in text
+    assert "Q rolls back from 1 to 0: b (Q at 1) follows b (P at 2), which is lost" in text
+    assert "recovery line: P=1 (1 other member at 0)" in text
     points.write_text("P,1\nQ;1\n")
     found = command("cut", path, "--checkpoints", points)
     assert found.code == 2
     assert "points.csv" in found.err
     points.write_bytes(b"\xef\xbb\xbfP,1\r\n")  # begins with a byte order mark
-    assert "The last checkpoints: P=1" in command("cut", path, "--checkpoints", points).out
+    assert "Last checkpoints: P=1" in command("cut", path, "--checkpoints", points).out
     for option in ("--possibly", "--definitely", "--checkpoints"):  # empty, but given
         found = command("cut", path, "P=1", option, "")
         assert found.code == 2

@@ -273,7 +273,7 @@ def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
     (lacking, several, _) = Causality(table_of(rows), unproven=True).notes
     assert lacking.startswith("2 causes (a;b, zzz) missing from the trace")
     assert "several ids in one, as in 'a;b'" in several
-    assert several.endswith("give --separator ';'")
+    assert several.endswith("give --list-separator ';'")
     many = [Event(id="c", member="n", causes=tuple(f"x{k}" for k in range(9)))]
     lacking = Causality(table_of(many), unproven=True).notes[0]
     assert lacking.startswith("9 causes (x0, x1, x2, x3, x4, ...)")
@@ -338,9 +338,9 @@ def test_words_are_paths_a_question_and_ids() -> None:
     assert split_words(["past", "past", "a"]) == (["past"], "past", ["a"])  # a file called so
     for words, why in (
         (["p"], "no question"),
-        (["p", "past"], "past asks about ID...; 0 ids given"),
-        (["p", "before", "a"], "before asks about A B; 1 id given"),
-        (["p", "concurrent", "a", "b"], "concurrent asks about ID; 2 ids given"),
+        (["p", "past"], "past: expected ID..., got 0 ids"),
+        (["p", "before", "a"], "before: expected A B, got 1 id"),
+        (["p", "concurrent", "a", "b"], "concurrent: expected ID, got 2 ids"),
     ):
         with pytest.raises(InputError, match=why):
             split_words(words)
@@ -384,7 +384,7 @@ def test_the_command_writes_its_answer(tmp_path: Path, command: Command) -> None
 
 def test_arrivals_are_named_by_member(tmp_path: Path, command: Command) -> None:
     path = write_table(tmp_path, moves("P!a@x Q.a@x Q!b"))
-    said = "1 of 3 events happened before a@x at Q, by rows of sendings and arrivals"
+    said = "1 of 3 events happened before a@x at Q, by send and receive events"
     assert command("ask", path, "past", "a@x@Q").out.startswith(said)
     assert command("ask", path, "past", "a@x").out.startswith("0 of 3 events happened before a@x,")
     assert "a@x at R is not in the trace" in command("ask", path, "past", "a@x@R").err
@@ -402,12 +402,12 @@ def test_cells_hold_no_control_characters(tmp_path: Path, command: Command) -> N
 def test_bytes_that_are_no_text_are_in_no_trace(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "t.csv"
     file.write_text("id,causes\na,\nb,a\n")
-    calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--in-run", "\udcff"]
+    calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--run-id", "\udcff"]
     for words in calls:
         found = command("ask", file, *words)
         assert found.code == 2
         assert "expected text" in found.err
-    found = command("view", file, "--around", "b\udcff@x", "-o", tmp_path / "t.html")
+    found = command("view", file, "--focus", "b\udcff@x", "-o", tmp_path / "t.html")
     assert found.code == 2
     assert "expected text" in found.err
 

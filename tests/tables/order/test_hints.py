@@ -27,7 +27,7 @@ def test_the_most_frequent_separator_is_named_and_all_are_counted(
     words = said(capsys, command, str(path), *out)
     assert "3 of these references are several ids in one (2 with ',', 1 with ';')" in words
     assert "as in 'a,b': all of its parts exist" in words
-    assert "give --separator ','; only one separator is supported" in words
+    assert "give --list-separator ','; only one separator is supported" in words
 
 
 def test_a_reference_counts_once_and_only_where_all_parts_are_there() -> None:
@@ -94,7 +94,7 @@ def test_an_order_of_nothing_is_an_error(
 ) -> None:
     path, out = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text("\n".join(["id,after", *rows]) + "\n")
-    assert main(["order", str(path), "-o", str(out), "--separator", ";"]) == 2
+    assert main(["order", str(path), "-o", str(out), "--list-separator", ";"]) == 2
     shown = " ".join(capsys.readouterr().err.split())
     assert "no event has a position: all rows are quarantined (" in shown
     assert reason in shown

@@ -16,8 +16,8 @@ CLOCKED = 'P {"P":1}\nfirst\nQ {"P":1,"Q":1}\nsecond\n'
 
 
 def told(out: str) -> list[str]:
-    (line,) = (line for line in out.splitlines() if line.startswith("To look at it: "))
-    return shlex.split(line.removeprefix("To look at it: "))
+    (line,) = (line for line in out.splitlines() if line.startswith("Explore it: "))
+    return shlex.split(line.removeprefix("Explore it: "))
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
@@ -59,4 +59,4 @@ def test_nothing_is_said_where_it_would_not_open(
 
     monkeypatch.setattr("antecede.cli.files.pages.tempfile.TemporaryDirectory", full)
     assert main(["order", str(log), "-o", str(out)]) == 0
-    assert "To look at it" not in capsys.readouterr().out
+    assert "Explore it" not in capsys.readouterr().out

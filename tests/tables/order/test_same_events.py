@@ -109,17 +109,18 @@ def test_a_table_as_read_is_counted_alike_and_each_summary_says_what_is_left_out
     rows = [{"id": name, "after": after} for name, after in causes.items()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = {}
-    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "out.jsonl")]):
+    for words in (["audit"], ["false-causality"], ["order", "-o", str(tmp_path / "out.jsonl")]):
         assert main([words[0], str(path), *words[1:]]) == 0
         said[words[0]] = " ".join(capsys.readouterr().out.split())  # however wide the terminal
     assert "table, 7 events" in said["audit"]
-    assert "1 observer, 7 messages" in said["meter"]
+    assert "1 observer, 7 messages" in said["false-causality"]
     assert "ordered 7 events" in said["order"]
     assert "2 references to 2 ids not in the trace" in said["audit"]
     assert (
-        "2 references to causes without a counted row: d names gone, r names q" in (said["meter"])
+        "2 references to causes without a counted row: d names gone, r names q"
+        in (said["false-causality"])
     )
-    assert "2 events with causes that are nowhere in the trace: 2 references" in said["order"]
+    assert "2 events with causes that are not in the trace: 2 references" in said["order"]
     for text in said.values():
         assert "2 references of events to themselves" in text
         assert "2 causes repeated within an event" in text

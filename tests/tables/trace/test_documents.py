@@ -226,7 +226,7 @@ def test_an_id_of_several_sources_names_no_cause(
     trace = read([path])
     assert get_causes(trace)["/pay:2"] == ["1 (of 2 sources)"]
     assert trace.details == {AMBIGUOUS_CAUSES: 1}
-    assert main(["meter", str(path)]) == 2  # this cause is not a causality source
+    assert main(["false-causality", str(path)]) == 2  # this cause is not a causality source
     assert "example: '1 (of 2 sources)'" in capsys.readouterr().err
 
 

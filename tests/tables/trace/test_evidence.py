@@ -49,7 +49,7 @@ WITHOUT = {
         with_cells(cause=["timeout", "retry"]),
         "column cause names no other event of its run (example: 'timeout')",
     ),
-    "several in one": (with_cells(after=[None, "a;b"]), "give --separator ';'"),
+    "several in one": (with_cells(after=[None, "a;b"]), "give --list-separator ';'"),
     "empty clocks": (with_cells(clock=[{}, {}], member=["p", "q"]), "no clock in column clock"),
     "clocks of nobody": (with_cells(clock=[{"x": 1}, {"x": 2}]), "no clock in column clock"),
     "null clocks": (with_cells(vc=[None, ""]), "column vc has no clock"),
@@ -71,8 +71,8 @@ def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
         ("ask", "past", "b"),
         ("ask", "concurrent", "a", "--json"),
         ("ask", "before", "a", "b"),
-        ("meter",),
-        ("meter", "--json"),
+        ("false-causality",),
+        ("false-causality", "--json"),
         ("cut", "p=1", "--member", "who"),
         ("cut", "--possibly", "p == 1", "--member", "who"),
     ],
@@ -148,7 +148,7 @@ def test_every_answer_names_the_source(
     for words in (
         ["ask", str(path), "past", "b"],
         ["cut", str(path), first, *member],
-        ["meter", str(path)],
+        ["false-causality", str(path)],
         ["audit", str(path)],
     ):
         assert main([*words, "--json"]) in (0, 1)
@@ -229,14 +229,14 @@ def test_deliver_goes_by_bytes_and_refuses_a_log_without(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "log.parquet"
-    assert main(["deliver", str(log), "--example", "9", "--order", "ses", "--members", "a,b"]) == 0
+    assert main(["replay", str(log), "--example", "9", "--order", "ses", "--members", "a,b"]) == 0
     capsys.readouterr()
-    assert main(["deliver", str(log), "--order", "ses", "--members", "a,b"]) == 0
+    assert main(["replay", str(log), "--order", "ses", "--members", "a,b"]) == 0
     assert "causality_source: bytes of messages, order ses" in capsys.readouterr().out
     rows = {"observer": ["a"], "time": [1.0], "kind": ["send"]}
     for wire in ({}, {"wire": pa.array([b""], pa.binary())}, {"wire": pa.nulls(1, pa.binary())}):
         pq.write_table(pa.table({**rows, **wire}), log)
-        assert main(["deliver", str(log), "--order", "ses", "--members", "a,b"]) == 2
+        assert main(["replay", str(log), "--order", "ses", "--members", "a,b"]) == 2
         said = capsys.readouterr().err
         assert "causality_source: none" in said
         assert "columns are observer, time, kind" in said

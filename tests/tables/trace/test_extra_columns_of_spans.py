@@ -173,7 +173,7 @@ def test_ask_by_level(file: Any, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert ask(capsys, path, "before", "level:INFO", "b:2")[0] == 0
     code, _, said = ask(capsys, path, "concurrent", "level:ERROR")
     assert code == 2
-    assert "level:ERROR is in 2 events (a:2, b:2)" in said
+    assert "level:ERROR: found in 2 events (a:2, b:2)" in said
     code, _, said = ask(capsys, path, "past", "level:DEBUG")
     assert code == 2
     assert "no event has 'DEBUG' in its column level" in said

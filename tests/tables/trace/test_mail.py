@@ -289,7 +289,7 @@ def test_times_without_a_known_zone_are_counted_said_and_not_compared(
     for command in (
         ["audit", str(path)],
         ["order", str(path), "-o", str(tmp_path / "o.jsonl")],
-        ["meter", str(path)],
+        ["false-causality", str(path)],
         ["convert", str(path), "--to", "jsonl", "-o", str(tmp_path / "c.jsonl")],
     ):
         said = join_lines(run_command(capsys, *command))

@@ -233,7 +233,7 @@ def test_likely_columns_of_causes_are_read_if_they_name_ids(
         shown = join_lines(run_command(capsys, *words, str(path)))
         assert f"{column} may contain causes but is not read; give --after COLUMN" in shown
         assert "causality_source: none" in shown
-    assert main(["meter", str(path)]) == 2
+    assert main(["false-causality", str(path)]) == 2
     assert f"columns are id, {column}; give --after COLUMN" in capsys.readouterr().err
 
 

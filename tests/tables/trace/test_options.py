@@ -24,7 +24,7 @@ TABLE = "id,causes,time\na,,1\nb,a,2\n"
 @pytest.mark.parametrize(
     ("name", "text", "options", "says"),
     [
-        ("t.csv", TABLE, ReadOptions(regex="("), "format table does not use regex"),
+        ("t.csv", TABLE, ReadOptions(regex="("), "format table does not use --regex"),
         ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "does not use columns"),
         ("s.jsonl", '{"id": "1", "seq": 0, "date": 1}\n', ReadOptions(separator=","), "separator"),
     ],
@@ -45,10 +45,43 @@ def test_the_command_line_tells_it_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write_file(tmp_path, TABLE, "t.csv")
-    assert main(["audit", str(path), "--delimiter", "x"]) == 2
+    assert main(["audit", str(path), "--run-delimiter", "x"]) == 2
     err = capsys.readouterr().err
-    assert "does not use delimiter" in err
+    assert "does not use --run-delimiter" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--after", "no"), "t.csv: --after: no column 'no'; columns are"),
+        (("--time", "no"), "t.csv: --time: no column 'no'; columns are"),
+        (("--group", "no"), "t.csv: --group: no column 'no'; columns are"),
+        (("--format", "shiviz", "--regex", "("), "t.csv: --regex: invalid regular expression"),
+        (("--format", "shiviz", "--regex", "x"), "t.csv: --regex: the expression 'x' lacks"),
+        (
+            ("--regex", "(?<host>a)(?<clock>b)(?<event>c)", "--run-delimiter", "("),
+            "t.csv: --run-delimiter: invalid regular expression",
+        ),
+    ],
+)
+def test_errors_name_the_file_and_the_option(
+    words: tuple[str, ...], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_file(tmp_path, TABLE, "t.csv")
+    assert main(["audit", str(path), *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_bad_records_have_the_line_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = write_file(tmp_path, '{"id": "a"}\n{"id": b}\n', "t.jsonl"), tmp_path / "q.csv"
+    assert main(["audit", str(path), "--quarantine", str(out)]) == 0
+    assert f'"{path}",2,,"invalid JSON: Expecting value at column 8"' in out.read_text()
+    path, out = write_file(tmp_path, "id,after\na,\nb\n", "u.csv"), tmp_path / "r.csv"
+    assert main(["audit", str(path), "--quarantine", str(out)]) == 0
+    assert '"1 cell, but the first line has 2 columns"' in out.read_text()
 
 
 def test_a_file_name_that_is_not_unicode_costs_no_row(tmp_path: Path) -> None:
@@ -102,7 +135,7 @@ def test_columns_told_by_their_usual_names_are_named(
     path = write_file(tmp_path, "msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", "t.csv")
     taken = "id is msg_id, causes is caused_by, send_time is sent_at"
     assert arrow.read([path]).details["guessed_columns"] == taken
-    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
+    for words in (["audit"], ["false-causality"], ["order", "-o", str(tmp_path / "o.csv")]):
         assert f"{taken}: guessed by name" in join_lines(run_command(capsys, *words, str(path)))
     named = ReadOptions(columns={"id": ("msg_id",), "causes": ("caused_by",)})
     assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"

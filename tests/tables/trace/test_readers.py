@@ -522,7 +522,7 @@ def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: 
 @pytest.mark.parametrize(
     ("rows", "options", "said"),
     [
-        ("id,parent\na,\n", {"separator": ""}, "--separator is empty"),
+        ("id,parent\na,\n", {"separator": ""}, "--list-separator is empty"),
         ("id,n\na,1\n", {"separator": ";"}, "no column of causes or topics"),
         ("id,n\na,1\n", {"time_unit": "ms"}, "no column of times"),
         ("id,arrival\na,2026-01-01\nb,\n", {"time_unit": "ms"}, "the times are dates"),

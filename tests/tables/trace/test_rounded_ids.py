@@ -44,7 +44,7 @@ def test_a_cause_that_may_be_several_ids_matches_none(
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
     assert all("rounded" in row["missing_causes"][0] for row in rows[1:])
-    assert main(["meter", str(rounded)]) == 2  # no usable cause
+    assert main(["false-causality", str(rounded)]) == 2  # no usable cause
     assert "names no other event of its run (example: '1.21" in capsys.readouterr().err
 
 

@@ -48,9 +48,9 @@ def test_order_goes_by_numbers_as_the_function_does(
 ) -> None:
     out = tmp_path / "o.jsonl"
     said = run_command(capsys, "order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS)
-    assert "by each member's own numbers (causality_source: member sequence)" in said
-    assert "missing     1 gap in members' own numbers" in said
-    assert "numbers     1 step back" in said
+    assert "by each member's sequence numbers (causality_source: member sequence)" in said
+    assert "missing     1 gap in the sequence numbers of members" in said
+    assert "numbers     1 sequence number after a higher one" in said
     for reason in ("another event of the member has this number", "no member or no number"):
         assert f"1 {reason}" in said
     assert "1 a negative number" in said
@@ -94,7 +94,7 @@ def test_view_draws_the_sequence(
     numbered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "t.html"
-    assert main(["view", str(numbered), "--by", "seq", "-o", str(page), *COLUMNS]) == 0
+    assert main(["view", str(numbered), "--causality", "seq", "-o", str(page), *COLUMNS]) == 0
     assert "causality_source: none" not in capsys.readouterr().err
     rows = [Event(id=f"e{n}", member="p", seq=n) for n in (1, 2, 4)]
     trace = by_sequence(make_trace(rows))
@@ -109,8 +109,10 @@ def test_without_numbers_the_options_are_named(
 ) -> None:
     path = write_file(tmp_path, '{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n', "t.jsonl")
     out = ["-o", str(tmp_path / "o.jsonl")]
-    for words in (["audit"], ["order", *out], ["view", "-o", str(tmp_path / "o.html")]):
-        assert main([words[0], str(path), *words[1:], "--by", "seq"]) == 2
+    by = ["--by", "seq"]
+    view = ["view", "-o", str(tmp_path / "o.html"), "--causality", "seq"]
+    for words in (["audit", *by], ["order", *out, *by], view):
+        assert main([words[0], str(path), *words[1:]]) == 2
         assert "give --member COLUMN and --seq COLUMN" in capsys.readouterr().err
     with pytest.raises(InputError, match="expected 'seq', or None"):
         audit([path], by="clocks")
@@ -121,7 +123,7 @@ def test_an_order_without_causes_names_the_numbers_that_are_there(
 ) -> None:
     path = write_file(tmp_path, "member,seq\np,1\nq,1\np,2\n", "t.csv")
     assert main(["order", str(path), "-o", str(tmp_path / "o.csv")]) == 0
-    assert "--by seq goes by each member's own numbers" in capsys.readouterr().out
+    assert "--by seq orders by each member's sequence numbers" in capsys.readouterr().out
 
 
 def make_trace(rows: list[Event]) -> Trace:

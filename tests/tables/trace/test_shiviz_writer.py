@@ -166,7 +166,7 @@ def test_parquet_and_json_lines_come_back_as_they_were(
     first, out = tmp_path / "first.parquet", tmp_path / f"out{ending}"
     write_events(events(), first)
     assert main(["convert", str(first), "-o", str(out)]) == 0
-    assert "4 events in the schema of antecede" in capsys.readouterr().out
+    assert "4 events in the event schema" in capsys.readouterr().out
     before, after = read([first]).events, read([out]).events
     own = ["source", "line"]
     assert after.drop_columns(own).equals(before.drop_columns(own))
@@ -186,9 +186,9 @@ def test_causes_become_a_log(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["convert", str(first), "-o", str(out), "--to", "shiviz"]) == 0
     assert capsys.readouterr().out == (
         f"3 events as a log for ShiViz -> {out}\n"
-        "  times are left out: a log holds hosts, clocks and what the events say\n"
-        "  vector clocks computed from the causes; a member's events follow each other in them\n"
-        "  left out: 1 x a later row of an id\n"
+        "  times are excluded: a log contains hosts, clocks and texts\n"
+        "  vector clocks are computed from causes and the order of each member's events\n"
+        "  excluded: 1 x a later row of an id\n"
     )
     assert shiviz_finds(out.read_text()) == [
         ("", "a", '{"a":1}', "ask"),
@@ -201,10 +201,10 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     first = tmp_path / "first.parquet"
     write_events(events(), first)
     for out, why in (
-        (first, "is read by this command"),
+        (first, "is input of this command"),
         (tmp_path, "is a folder"),
         (tmp_path / "none/x.log", "does not exist"),
-        (tmp_path / "x.txt", "tells no format"),
+        (tmp_path / "x.txt", "unknown ending"),
         (tmp_path / "x.log", "no such file"),
     ):
         source = tmp_path / "absent" if why == "no such file" else first
@@ -219,5 +219,5 @@ def test_bad_records_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     source = write_file(tmp_path, '{"id":"1"}\n{"id":\n{"id":null}\n', "t.jsonl")
     for out in ("o.parquet", "o.log"):
         said = run_command(capsys, "convert", str(source), "-o", str(tmp_path / out))
-        assert "set aside: 1 x invalid JSON" in said
-        assert "set aside: 1 x no id" in said
+        assert "quarantined: 1 x invalid JSON" in said
+        assert "quarantined: 1 x no id" in said

@@ -98,7 +98,7 @@ def test_what_is_read_otherwise_is_told(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     path = table(tmp_path / "t.csv", [("1", "None"), ("2", "1.0"), ("3", "{1.0}")])
-    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
+    for words in (["audit"], ["false-causality"], ["order", "-o", str(tmp_path / "o.csv")]):
         shown = run_command(capsys, *words, str(path))
         assert "1 word for null among the causes" in shown
         assert "1 list in brackets among the causes" in shown

@@ -33,7 +33,7 @@ def test_a_refused_time_does_not_choose_the_unit(garbage: str, tmp_path: Path) -
     ("command", "options"),
     [
         ("audit", []),
-        ("meter", []),
+        ("false-causality", []),
         ("order", ["-o", "out.csv"]),
         ("convert", ["-o", "out.csv"]),
         ("convert", ["-o", "out.log"]),

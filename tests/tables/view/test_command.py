@@ -46,9 +46,9 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_page_is_written_whole(file: Path, command: Command) -> None:
     out = file.parent / "page.html"
-    assert "12 events" in command("view", file, "-o", out, "--around", "b@cyd").out
+    assert "12 events" in command("view", file, "-o", out, "--focus", "b@cyd").out
     assert out.read_text(encoding="utf-8").rstrip().endswith("</html>")
-    assert "exists already" in command("view", file, "-o", out).refused
+    assert "exists" in command("view", file, "-o", out).refused
     assert command("view", file, "-o", out, "--force").code == 0
 
 
@@ -84,14 +84,14 @@ def test_a_vector_clock_log_by_its_expression(tmp_path: Path, command: Command) 
         ("{file} -o x.txt", "ends in .html"),
         ("{file} -o x.html --serve", "--serve"),
         ("{file} --force", "--force"),
-        ("{file} --most 0", "--most 0"),
+        ("{file} --max-events 0", "--max-events 0"),
         ("{file} --port 70000", "--port 70000"),
-        ("{file} --in-run r", "--in-run"),
-        ("{file} --around nothing -o x.html", "no event has the id nothing"),
-        ("{file} --by clocks -o x.html", "by clocks"),
+        ("{file} --run-id r", "--run-id"),
+        ("{file} --focus nothing -o x.html", "no event has the id nothing"),
+        ("{file} --causality clocks -o x.html", "--causality clocks: the trace has"),
         ("{file} --engine spark", "--tiles DIR"),
-        ("{file} --tiles d -o x.html", "--out"),
-        ("{file} --most 5 -o x.html", "more than a page can have (5)"),
+        ("{file} --tiles d -o x.html", "--output"),
+        ("{file} --max-events 5 -o x.html", "more than a page can have (5)"),
         ("{empty}", "the file is empty"),
     ],
 )
@@ -134,7 +134,7 @@ def test_pieces_are_cut_and_served(tmp_path: Path, command: Command) -> None:
     pq.write_table(drawn(2, events=500).events, file)
     assert f"antecede view {cut}" in command("view", file, "--tiles", cut).out
     assert (cut / ABOUT).is_file()
-    assert "--by" in command("view", cut, "--by", "events", "--no-browser").refused
+    assert "--causality" in command("view", cut, "--causality", "events", "--no-browser").refused
     for words in ([str(cut)], [str(file), "--serve"], [str(file), "--follow"]):
         process, url = serve_command(*words)
         try:
@@ -157,10 +157,10 @@ def _data(file: Path) -> dict[str, Any]:
 
 def test_an_audit_writes_its_page(file: Path, command: Command) -> None:
     out = file.parent / "audit.html"
-    assert f"The page: {out}" in command("audit", file, "--page", out).out
+    assert f"Page: {out}" in command("audit", file, "--output-html", out).out
     assert _data(out)["events"] == 12
-    assert command("audit", file, "--page", out).code == 2
-    assert "ends in .html" in command("audit", file, "--page", "x.txt").refused
+    assert command("audit", file, "--output-html", out).code == 2
+    assert "ends in .html" in command("audit", file, "--output-html", "x.txt").refused
 
 
 ROWS = """id,member,time,after
@@ -209,23 +209,23 @@ def test_a_way_that_the_trace_does_not_support_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text(ROWS)
-    code, _, said = command("view", "rows.csv", "--by", by, *where)
+    code, _, said = command("view", "rows.csv", "--causality", by, *where)
     assert code == 2
-    assert f"--by {by}: the trace has no such data (causality_source: causes)" in said
+    assert f"--causality {by}: the trace has no such data (causality_source: causes)" in said
     assert "no data on causality" not in said
     assert not Path(where[1]).exists()
 
 
 def test_a_counterexample_as_a_page(tmp_path: Path, command: Command) -> None:
     out = tmp_path / "ce.html"
-    found = command("check", "bss", "--variant", "as-published", "--page", out)
+    found = command("check", "bss", "--variant", "as-published", "--output-html", out)
     assert found.code == 1
     assert str(out) in found.err
     meta = _data(out)
     assert "delivered before a message of its causal past (a1)" in meta["findings"][0]["what"]
     assert len(meta["findings"][0]["rows"]) == 1
-    assert command("check", "bss", "--page", "x.svg").code == 2
-    assert "leave out --page" in command("check", "--all", "--page", "x.html").refused
+    assert command("check", "bss", "--output-html", "x.svg").code == 2
+    assert "omit --output-html" in command("check", "--all", "--output-html", "x.html").refused
 
 
 @pytest.mark.slow
@@ -247,7 +247,7 @@ def test_a_simulated_trace_says_how_to_look_at_it(tmp_path: Path, command: Comma
 
 
 def test_spark_refuses_options_that_it_would_not_look_at(command: Command) -> None:
-    for option in ("--id=k", "--after=c", "--by=causes", "--time-unit=s", "--run=r"):
+    for option in ("--id=k", "--after=c", "--causality=causes", "--time-unit=s", "--run=r"):
         found = command("view", "t.parquet", "--tiles", "cut", "--engine", "spark", option)
         assert found.code == 2
-        assert f"leave out {option.partition('=')[0]}" in found.err
+        assert f"omit {option.partition('=')[0]}" in found.err

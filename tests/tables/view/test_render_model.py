@@ -89,7 +89,7 @@ def test_clocks_are_those_of_the_log() -> None:
 def test_a_larger_trace_is_cut_around_an_event_and_says_so() -> None:
     trace = drawn(1, events=300)
     ids = [str(id) for id in trace.events["id"].to_pylist()]
-    with pytest.raises(InputError, match="--around"):
+    with pytest.raises(InputError, match="--focus"):
         picture(trace, title="t", most=50)
     made = picture(trace, title="t", most=50, around=EventRef(ids[100]))
     _, arrays = unpacked(made.pack())

@@ -1,1 +1,1 @@
-"""Output of commands: a file, a folder of parts, bad rows; whole or not at all."""
+"""Output of commands: files, folders of part files, quarantines, pages."""

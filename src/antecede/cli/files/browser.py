@@ -1,4 +1,4 @@
-"""Pages for the user's browser: opened, and served until Ctrl-C."""
+"""Pages in the user's browser, opened or served until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from antecede.core.pages import LocalServer
 
 
 def open_browser(address: str) -> None:
-    """Open a page, or say that no browser could be."""
+    """Open a page, or print that no browser is available."""
     if not webbrowser.open(address):
-        print("antecede: no browser could be opened: open it by hand", file=sys.stderr)
+        print("antecede: no browser could be opened; open the page yourself", file=sys.stderr)
 
 
-def serve_until_interrupted(serving: LocalServer, what: str, *, browser: bool) -> None:
-    """Say where a page is (`what` is the beginning of the sentence), open it, and serve it."""
-    print(f"{what} at {serving.url} (Ctrl-C ends it)", flush=True)
+def serve_until_interrupted(serving: LocalServer, title: str, *, browser: bool) -> None:
+    """Print the address of a page, open the page, and serve it."""
+    print(f"{title} at {serving.url} (Ctrl-C ends it)", flush=True)
     if browser:
         open_browser(serving.url)
     try:
         serving.serve()
     except KeyboardInterrupt:
-        print("antecede: ended", file=sys.stderr)
+        print("antecede: server stopped", file=sys.stderr)
     finally:
         serving.release_port()

@@ -1,6 +1,6 @@
-"""Folder of parts that a command writes, whole or not at all; checked before any work.
+"""Folder of part files that a command writes completely or not at all.
 
-A whole folder bears a mark; only a marked folder is ever replaced, and only on request.
+A complete folder has a mark. Only marked folders are replaced, and only with --force.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from antecede.errors import InputError
 from antecede.interrupts import terminable
 
 MARK = "_SUCCESS"
-"""As Spark names the file that tells of a whole folder; readers pass over it."""
+"""File of a complete folder, as Spark writes it; readers skip it."""
 WORDS = "written by antecede\n"
 
 
 def check_new_folder(out: Path, read: Iterable[str | Path], force: bool) -> None:
-    """Raise InputError unless a command that reads `read` can make the folder `out`.
+    """Raise InputError unless a command that reads `read` can create the folder `out`.
 
-    `force`: a folder of an earlier run, or an ordinary file, may be replaced.
+    `force`: a folder of an earlier run, or a regular file, may be replaced.
     """
     paths = list(read)
     check_not_read(out, paths)
@@ -32,16 +32,16 @@ def check_new_folder(out: Path, read: Iterable[str | Path], force: bool) -> None
         return
     check_not_read(out / "part", paths)
     if any(Path(path).resolve().is_relative_to(out.resolve()) for path in paths):
-        raise InputError("holds what this command reads; name another folder", path=str(out))
+        raise InputError("contains input of this command; name another folder", path=str(out))
     if not is_made(out):
-        message = "is a folder that no earlier run of antecede made whole; name another"
+        message = "is not a complete folder of an earlier run; name another folder"
         raise InputError(message, path=str(out))
     if not force:
-        raise InputError("exists already; name another folder or give --force", path=str(out))
+        raise InputError("exists; name another folder or give --force", path=str(out))
 
 
 def is_made(folder: Path) -> bool:
-    """Tell whether a folder was written by `draft_folder`."""
+    """Return whether `draft_folder` wrote the folder."""
     mark = folder / MARK
     try:
         return not folder.is_symlink() and mark.is_file() and mark.read_text() == WORDS
@@ -51,10 +51,10 @@ def is_made(folder: Path) -> bool:
 
 @contextmanager
 def draft_folder(out: Path) -> Iterator[Path]:
-    """Yield a folder beside `out` for parts; it gets the name `out` at a good end.
+    """Yield a draft folder beside `out` for part files, renamed to `out` on success.
 
-    If it stays empty, `out` is not made, and one of an earlier run is removed. An error leaves
-    `out` as it was and no draft behind.
+    If it stays empty, no `out` is created, and that of an earlier run is removed. An error leaves
+    `out` unchanged and no draft.
     """
     draft = out.absolute().with_name(f".{out.name}.{os.getpid()}")
     with terminable():
@@ -72,7 +72,7 @@ def draft_folder(out: Path) -> Iterator[Path]:
 
 
 def _replace(out: Path, draft: Path, empty: bool) -> None:
-    """Put a whole draft in the place of what was there; a folder cannot replace another at once."""
+    """Replace `out` by the draft, in two steps: a folder cannot replace another atomically."""
     old = draft.with_name(f"{draft.name}.old")
     there = is_made(out)
     if there:

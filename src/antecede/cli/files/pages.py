@@ -1,4 +1,4 @@
-"""Pages that commands write, and the line on how to look at a trace."""
+"""Pages that commands write, and the hint on exploring a trace."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 LOOKED_AT: Final = 1000
-"""Rows by which it is told whether a table can be read as a trace."""
+"""Rows of the test whether a table can be read as a trace."""
 
 
-def look(trace: str | Path) -> str:
-    """Return how to look at a trace."""
-    return f"To look at it: antecede view {shlex.quote(str(trace))}"
+def suggest_view(trace: str | Path) -> str:
+    """Return the hint on exploring a trace."""
+    return f"Explore it: antecede view {shlex.quote(str(trace))}"
 
 
-def look_if_read(
+def suggest_view_if_readable(
     table: pyarrow.Table, out: Path, options: ReadOptions, words: Sequence[str]
 ) -> str:
-    """Return how to look at a written table, "" if it could not be read as a trace.
+    """Return the hint on exploring a written table, "" if it is not readable as a trace.
 
-    `words`: options for its columns. The first rows are written once more and read.
+    `words`: options for its columns. The first rows are written to a temporary file and read.
     """
     from antecede.tables.causality import Causality
     from antecede.tables.trace import read
@@ -48,15 +48,15 @@ def look_if_read(
             Causality(read_again, unproven=True)
     except (AntecedeError, OSError):
         return ""
-    return " ".join([look(out), *map(shlex.quote, words)])
+    return " ".join([suggest_view(out), *map(shlex.quote, words)])
 
 
 def check_page(out: str | None) -> None:
-    """Raise InputError for a page of another ending, and MissingExtraError without `trace`."""
+    """Raise InputError for another ending than .html, and MissingExtraError without `trace`."""
     if out is None:
         return
     if Path(out).suffix.lower() not in (".html", ".htm"):
-        raise InputError("name a page that ends in .html", path=out)
+        raise InputError("--output-html: expected a file name that ends in .html", path=out)
     try:
         import antecede.tables.view  # noqa: F401
     except ModuleNotFoundError as error:
@@ -66,7 +66,7 @@ def check_page(out: str | None) -> None:
 def write_page_of_files(
     paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, by: str | None = None
 ) -> None:
-    """Write the page of a trace; `by`: as for `audit`. Raises InputError."""
+    """Write the page of a trace; `by`: as for `audit`. Raise InputError."""
     from antecede.tables.trace import SEQ, by_sequence, read
     from antecede.tables.view import picture, render_page
 
@@ -78,19 +78,19 @@ def write_page_of_files(
     save_text(out, render_page(picture(trace, title=title)))
 
 
-def write_page_of_table(events: pyarrow.Table, title: str, said: str, out: Path) -> None:
-    """Write the page of a table in the schema; `said`: what it does not show, if anything."""
+def write_page_of_table(events: pyarrow.Table, title: str, finding: str, out: Path) -> None:
+    """Write the page of a table in the event schema; `finding`: rows that it excludes, or ""."""
     from antecede.tables.trace import QUARANTINE_SCHEMA, Trace
     from antecede.tables.view import picture, render_page
 
     trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), "log", {})
-    also = [{"what": said, "advice": "", "rows": []}] if said else []
+    also = [{"what": finding, "advice": "", "rows": []}] if finding else []
     title = title.encode(errors="backslashreplace").decode()
     save_text(out, render_page(picture(trace, title=title, also=also)))
 
 
-def write_page_of(diagram: Diagram, said: str, out: Path) -> None:
-    """Write the page of a script that was carried out; `said`: what is wrong in it."""
+def write_page_of(diagram: Diagram, failure: str, out: Path) -> None:
+    """Write the page of a scenario that was run; `failure`: its violation, as text."""
     from antecede.tables.view import (
         find_broken,
         find_in_transit,
@@ -101,7 +101,7 @@ def write_page_of(diagram: Diagram, said: str, out: Path) -> None:
 
     trace = trace_of(diagram)
     wrong = find_broken(trace)
-    finding = {"what": said, "advice": "", "rows": wrong[:1]}
+    finding = {"what": failure, "advice": "", "rows": wrong[:1]}
     title = diagram.title or "a counterexample"
     in_transit = find_in_transit(diagram, trace)
     model = picture(trace, title=title, also=[finding], broken=wrong, in_transit=in_transit)

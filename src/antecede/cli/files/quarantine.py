@@ -1,4 +1,4 @@
-"""The file of bad rows beside a result: written with a mark, replaced only where it bears one."""
+"""Quarantine file beside a result: written with a mark, replaced only if it has the mark."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from antecede.tables.trace import QUARANTINE_SCHEMA, user_tables
 
 pa: Any = pyarrow
 MARK = b"antecede.quarantine"
-"""In the metadata of Parquet: this file holds what a command set aside."""
+"""Key in the metadata of a quarantine in Parquet."""
 
 
-def check_aside(aside: Path, read: Iterable[str | Path], force: bool) -> None:
-    """Raise InputError unless `aside` can be written; nobody else's file is ever replaced."""
+def check_quarantine(aside: Path, read: Iterable[str | Path], force: bool) -> None:
+    """Raise InputError unless `aside` can be written; only a quarantine is replaced."""
     check_not_read(aside, read)
     check_free(aside, force)
     if (aside.exists() or aside.is_symlink()) and not is_quarantine(aside):
         raise InputError(
-            "bad rows would be written here, but this file is no quarantine of an earlier run; "
-            "move it away or name another OUT",
+            "bad rows are written here, but this file is not a quarantine of an earlier run; move "
+            "it or name another --output",
             path=str(aside),
         )
 
 
 def save_quarantine(rows: pyarrow.Table, path: Path, format: str) -> None:
-    """Write bad rows so that `is_quarantine` knows the file again."""
+    """Write bad rows with the mark."""
     marked: Any = rows
     marked = marked.replace_schema_metadata({MARK: b"1"})
     user_tables.write_table(marked, path, format)
 
 
 def is_quarantine(path: Path) -> bool:
-    """Tell whether a file was written by `save_quarantine`, as far as its format allows.
+    """Return whether `save_quarantine` wrote the file, as far as its format allows.
 
-    CSV and JSON lines have no place for a mark: their columns must be the quarantine's.
+    CSV and JSON lines have no mark: their columns must be those of a quarantine.
     """
     if path.is_symlink() or not path.is_file() or path.suffix.lower() not in user_tables.ENDINGS:
         return False

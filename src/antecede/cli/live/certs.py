@@ -1,4 +1,4 @@
-"""`antecede keys`: certificates for a live group, an authority of its own and a member each."""
+"""`antecede certs`: an authority and certificates of members, for a live group."""
 
 from __future__ import annotations
 
@@ -6,48 +6,50 @@ import argparse
 from pathlib import Path
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.live import keys
 
-DAYS = f"how long the certificates of members hold ({keys.DAYS}); the authority's: ten times that"
+DAYS = f"days of validity, ten times as many for the authority (default: {keys.DAYS})"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `antecede keys`."""
+    """Declare the options of `antecede certs`."""
     add = parser.add_argument
-    add("folder", type=Path, help="where they go; an authority there is used")
-    add("names", nargs="+", metavar="NAME", help="members: what each is called")
+    add("folder", type=Path, metavar="FOLDER", help="folder of the files; its authority is reused")
+    add("names", nargs="+", metavar="NAME", help="names of members")
     add(
         "--hosts",
         default="",
         metavar="HOST,...",
-        help="names or addresses where they listen, for tools that look at them; members do not",
+        help="host names or addresses in the certificates; peers ignore them",
     )
-    add("--days", type=int, default=keys.DAYS, help=DAYS)
+    add("--days", type=int, default=keys.DAYS, metavar="DAYS", help=DAYS)
     add(
-        "--force", action="store_true", help="replace certificates of members (not the authority's)"
+        "--force",
+        action="store_true",
+        help="overwrite certificates of members (not the authority's)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make what is missing, and say what was made."""
+    """Create the missing files and print their names."""
     folder: Path = args.folder
     hosts = [host.strip() for host in args.hosts.split(",") if host.strip()]
     paths = [keys.member_path(folder, name) for name in args.names]
-    # Refuse before anything is made, rather than after a half.
+    # Check all names before a file is created.
     if twice := {str(path) for path in paths if paths.count(path) > 1}:
-        raise InputError("is named twice", path=min(twice))
+        raise InputError("two members have this file; give different names", path=min(twice))
     there = [str(path) for path in paths if path.exists()]
     if there and not args.force:
-        raise InputError("is there already; --force replaces it", path=there[0])
+        raise InputError("exists; --force replaces it", path=there[0])
     if not (folder / keys.AUTHORITY).exists() and not (folder / keys.AUTHORITY_KEY).exists():
         authority, secret = keys.make_authority(folder, days=10 * args.days)
-        print(f"{authority}  the authority: every member needs it")
-        print(f"{secret}  its key: who has it can let anybody in; keep it, members do not need it")
+        print(f"{authority}  certificate of the authority: all members need it")
+        print(f"{secret}  key of the authority: admits members; keep it secret")
     for name in args.names:
         path = keys.make_member(folder, name, hosts=hosts, days=args.days, force=args.force)
-        print(f"{path}  certificate and key of {name}: for {name} alone")
+        print(f"{path}  certificate and key of {name}: only for {name}")
     first = paths[0]
-    print(f"{counted(len(paths), 'member')} for {counted(args.days, 'day')}. In a program:")
+    print(f"{pluralize(len(paths), 'member')} for {pluralize(args.days, 'day')}. In a program:")
     print(f'  Peer({args.names[0]!r}, tls=Tls("{first}", "{folder / keys.AUTHORITY}"), ...)')
     return 0

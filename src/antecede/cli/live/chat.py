@@ -1,4 +1,4 @@
-"""`antecede chat`: a room for people, in the terminal and on a page of one's own browser."""
+"""`antecede chat`: a causally ordered room in the terminal, and on a page."""
 
 from __future__ import annotations
 
@@ -37,70 +37,71 @@ MOST_HISTORY: Final = 100_000
 SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
-TOLD_ANYWAY: Final = ("disconnected", "unheard", "abandoned", "evicted", "store_failed")
-"""Events that the room shows itself, or that end it."""
+SHOWN_BY_ROOM: Final = ("disconnected", "unheard", "abandoned", "evicted", "store_failed")
+"""Logged events that the room shows itself, or that end it."""
 SLOW_S: Final = 1.0
-"""Delay until a notice of calling, s."""
+"""Delay of the notice of a connection attempt, s."""
 EVERYWHERE: Final = "0.0.0.0"
 INSECURE = (
-    "WITHOUT CERTIFICATES: names are believed, and whoever is on the way can read and change all "
-    "that is said. `antecede keys` makes certificates"
+    "WITHOUT CERTIFICATES: names are not verified, and the network can read and change all "
+    "messages. `antecede certs` creates certificates"
 )
-OPEN = "THE PAGE IS OPEN TO OTHER MACHINES: who has its address reads and speaks as you"
+OPEN = "THE PAGE IS OPEN TO OTHER MACHINES: anyone with its address reads and writes as you"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede chat`."""
     add = parser.add_argument
-    add("name", help="one's own name; with --keys the one in the certificate")
-    add("--room", required=True, help="what the room is called: for all the same")
+    add("name", metavar="NAME", help="your name; with --certs the name in the certificate")
+    add("--room", required=True, metavar="NAME", help="name of the room, the same for all members")
     add(
         "--join",
         metavar="HOST:PORT",
-        help="a member of the room; without it a room begins here (or goes on, with --store)",
+        help="member to join (default: a new room, or the room in --store)",
     )
     add(
         "--listen",
         metavar="[HOST]:PORT",
-        help="where the others call (:PORT at every address of this machine; port 0: a free one); "
-        "without it nobody can call, and one calls the others",
+        help="address for connections; :PORT on all interfaces, port 0 any free port (default: "
+        "none, this member connects to the others)",
     )
     add(
-        "--address", metavar="HOST:PORT", help="how the others reach it, where that is not --listen"
+        "--address",
+        metavar="HOST:PORT",
+        help="address for the other members (default: the address of --listen)",
     )
-    who = parser.add_mutually_exclusive_group()
-    who.add_argument(
-        "--keys", type=Path, metavar="FOLDER", help="certificates, as `antecede keys` makes them"
+    identity = parser.add_mutually_exclusive_group()
+    identity.add_argument(
+        "--certs", type=Path, metavar="FOLDER", help="certificates from antecede certs"
     )
-    who.add_argument("--insecure", action="store_true", help="go without certificates")
+    identity.add_argument(
+        "--insecure", action="store_true", help="use no certificates and no encryption"
+    )
     add(
         "--store",
         type=Path,
         metavar="FILE",
-        help="survives crashes: one goes on later where one was. Without it (the default) nothing "
-        "is kept, and one leaves the room when one ends",
+        help="file to continue from after a restart (default: none, the end leaves the room)",
     )
     add(
         "--history",
         type=int,
         default=HISTORY,
         metavar="N",
-        help=f"how many of the newest messages one keeps, gives to newcomers, and takes when one "
-        f"comes ({HISTORY})",
+        help=f"newest messages to keep, and to exchange with a joining member (default: {HISTORY})",
     )
     add(
         "--on-missing-parent",
         choices=ON_MISSING_PARENT,
         default=DELIVER,
-        help="what becomes of an answer when what it answers is nobody's any more: shown so marked "
-        "(deliver), set aside and said so (drop), held (hold); for all the same",
+        help="policy for replies whose parent is lost, the same for all members (default: "
+        f"{DELIVER})",
     )
     add(
-        "--put-out",
+        "--evict-after",
         type=float,
         metavar="SECONDS",
-        help="put members out for good whom nobody has heard for so long; default: only by "
-        "/put-out",
+        help="silence after which a member is evicted (default: never)",
     )
     _add_view_arguments(parser)
 
@@ -112,25 +113,25 @@ def _add_view_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=HERE,
         metavar="HOST:PORT",
-        help=f"a page of the same for a browser on this machine ({HERE}: a free port)",
+        help=f"page for a browser on this machine (default without an address: {HERE})",
     )
     add(
-        "--web-for-others",
+        "--web-public",
         action="store_true",
-        help="let --web listen where other machines reach it: whoever has the page's address reads "
-        "and speaks as you, and the way there is not encrypted",
+        help="let --web listen to other machines, without encryption: anyone with the page's "
+        "address reads and writes as you",
     )
-    add("--ascii", action="store_true", help="draw with ASCII characters alone")
-    add("--plain", action="store_true", help="lines alone, also at a terminal")
+    add("--ascii", action="store_true", help="print ASCII characters only")
+    add("--plain", action="store_true", help="print plain lines, also on a terminal")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Be in the room until /quit, the end of the input, or a signal."""
-    peer = _peer(args)
-    web = None if args.web is None else check_address(args.web, for_others=args.web_for_others)
-    if args.web is None and args.web_for_others:
-        raise LocalError("--web-for-others is about --web, which is not given")
-    number = asyncio.run(_Running(args, peer, web).run())
+    """Chat until /quit, the end of the input, or a signal."""
+    peer = _build_peer(args)
+    web = None if args.web is None else check_address(args.web, for_others=args.web_public)
+    if args.web is None and args.web_public:
+        raise LocalError("--web-public has no effect without --web: omit --web-public")
+    number = asyncio.run(_ChatSession(args, peer, web).run())
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     if number is not None:
@@ -138,25 +139,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _peer(args: argparse.Namespace) -> Peer:
-    if args.keys is None and not args.insecure:
+def _build_peer(args: argparse.Namespace) -> Peer:
+    if args.certs is None and not args.insecure:
         raise LocalError(
-            "--keys FOLDER names the certificates (`antecede keys FOLDER NAME ...` makes them); "
-            "--insecure goes without"
+            "no certificates: give --certs FOLDER (`antecede certs FOLDER NAME ...` creates it) or "
+            "--insecure"
         )
     if not 0 <= args.history <= MOST_HISTORY:
-        raise LocalError(f"--history is 0 to {MOST_HISTORY:,} messages, not {args.history}")
-    if args.put_out is not None and not 1 <= args.put_out <= 1e8:
-        raise LocalError(f"--put-out is 1 to 100,000,000 seconds, not {args.put_out:g}")
+        raise LocalError(f"--history {args.history}: expected 0 to {MOST_HISTORY:,} messages")
+    if args.evict_after is not None and not 1 <= args.evict_after <= 1e8:
+        raise LocalError(f"--evict-after {args.evict_after:g}: expected 1 to 100,000,000 seconds")
     if args.address is not None and args.listen is None:
-        raise LocalError("--address says where --listen is reached, which is not given")
+        raise LocalError("--address has no effect without --listen: omit --address")
     if args.join is not None:
         split_address(args.join)
     if not args.room.strip():
-        raise LocalError("--room is the name of the room, the same for all in it, and not empty")
+        raise LocalError("--room: expected a name that is not empty")
     tls = None
-    if args.keys is not None:
-        tls = Tls(keys.member_path(args.keys, args.name), args.keys / keys.AUTHORITY)
+    if args.certs is not None:
+        tls = Tls(keys.member_path(args.certs, args.name), args.certs / keys.AUTHORITY)
     listen = args.listen
     if listen is not None and listen.startswith(":") and listen.count(":") == 1:
         listen = EVERYWHERE + listen
@@ -172,25 +173,25 @@ def _peer(args: argparse.Namespace) -> Peer:
         history=args.history,
         max_message_bytes=MAX_BYTES,
         on_missing_parent=args.on_missing_parent,
-        evict_after_s=args.put_out,
+        evict_after_s=args.evict_after,
     )
 
 
 class _Log(logging.Handler):
-    """Log of the peer for people: refused members, failures."""
+    """Log messages of the peer, as notices in the room."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.chat: Chat | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the room, once there is one."""
-        if self.chat is not None and getattr(record, "antecede_event", "") not in TOLD_ANYWAY:
+        """Show the message in the room, if there is one."""
+        if self.chat is not None and getattr(record, "antecede_event", "") not in SHOWN_BY_ROOM:
             text = record.getMessage().removeprefix(f"{self.chat.peer.name}: ")
             self.chat.notify(Notice(one_line(text)))
 
 
-class _Running:
+class _ChatSession:
     def __init__(self, args: argparse.Namespace, peer: Peer, web: tuple[str, int] | None) -> None:
         self._args, self._peer, self._web = args, peer, web
         self._person = not args.plain and terminal.is_interactive(sys.stdin, sys.stdout)
@@ -200,14 +201,14 @@ class _Running:
         self._ended = asyncio.Event()
 
     async def run(self) -> int | None:
-        """Return the number of the signal that ended it; None: it ended by itself."""
+        """Return the number of the signal that ended the chat, or None."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             with contextlib.suppress(NotImplementedError, ValueError):
-                loop.add_signal_handler(number, self._signalled, number)
+                loop.add_signal_handler(number, self._on_signal, number)
         if self._args.insecure:
             self._note(INSECURE)
-        if self._web is not None and self._args.web_for_others:
+        if self._web is not None and self._args.web_public:
             self._note(OPEN)
         logging.getLogger("antecede.live").addHandler(self._log)
         try:
@@ -215,7 +216,7 @@ class _Running:
                 knew = await self._unless_ended(self._begin())
                 if not self._ended.is_set():
                     await self._talk(bool(knew))
-        except PeerError as error:  # in it may be words of others
+        except PeerError as error:  # may contain text of other members
             raise PeerError(one_line(str(error))) from error
         finally:
             logging.getLogger("antecede.live").removeHandler(self._log)
@@ -227,12 +228,12 @@ class _Running:
     def _note(self, text: str) -> None:
         print(f"antecede: {text}", file=sys.stderr, flush=True)
 
-    def _signalled(self, number: int) -> None:
+    def _on_signal(self, number: int) -> None:
         self._signal = self._signal or number
         self._ended.set()
 
     async def _unless_ended(self, work: Any) -> Any:
-        """Return the result of `work`, or None if a signal comes before."""
+        """Return the result of `work`, or None after a signal."""
         task = asyncio.ensure_future(work)
         ended = asyncio.ensure_future(self._ended.wait())
         await asyncio.wait([task, ended], return_when=asyncio.FIRST_COMPLETED)
@@ -243,21 +244,20 @@ class _Running:
         return task.result()
 
     async def _begin(self) -> bool:
-        """Join or found the room; return whether the store knew it already."""
+        """Join or start the room; return whether the store contains it."""
         peer, args = self._peer, self._args
         if peer.members:
             return True
         if args.join is not None:
-            told = f"calling {args.join} ..."
-            calling = asyncio.get_running_loop().call_later(SLOW_S, self._note, told)
+            text = f"connecting to {args.join} ..."
+            notice = asyncio.get_running_loop().call_later(SLOW_S, self._note, text)
             try:
                 await peer.join(args.join)
             finally:
-                calling.cancel()
+                notice.cancel()
         elif args.listen is None:
             raise LocalError(
-                "a room that begins here needs --listen HOST:PORT, so that others can come; "
-                "--join HOST:PORT goes to one that is there"
+                "a new room needs --listen HOST:PORT; an existing room needs --join HOST:PORT"
             )
         else:
             await peer.bootstrap()
@@ -274,7 +274,7 @@ class _Running:
             page = None
             if self._web is not None:
                 page = await stack.enter_async_context(Page(chat, *self._web))
-            self._say_where(screen, room, knew, page)
+            self._print_addresses(screen, room, knew, page)
             view.earlier()
             chat.attach(view.news)
             self._log.chat = chat
@@ -286,33 +286,35 @@ class _Running:
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    with contextlib.suppress(BrokenPipeError):  # nobody reads it: that is the end
+                    with contextlib.suppress(BrokenPipeError):  # the reader has closed it
                         task.result()
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _say_where(self, screen: Screen, room: Room, knew: bool, page: Page | None) -> None:
+    def _print_addresses(self, screen: Screen, room: Room, knew: bool, page: Page | None) -> None:
         args, peer = self._args, self._peer
         screen.note(f"{name_of(peer.name)} in room {one_line(room.name)}: {summary(room)}")
         if knew and args.join is not None:
-            screen.note(f"{args.store} knows the room, so nobody at {args.join} was asked to join")
+            screen.note(f"{args.store} contains the room, so --join {args.join} was not used")
         screen.note(
-            f"the others reach you at {peer.address}"
+            f"the other members reach you at {peer.address}"
             if peer.address
-            else "nobody can call you: without --listen it is you who call the others"
+            else "without --listen no member can connect to you; you connect to the others"
         )
         if args.store is None:
-            screen.note("nothing is kept: when you end, you leave the room (--store FILE keeps)")
+            screen.note(
+                "nothing is stored: at the end you leave the room (--store FILE continues later)"
+            )
         else:
-            screen.note(f"kept in {args.store}: when you end, you go on there later")
+            screen.note(f"stored in {args.store}: you can continue later")
         if page is not None:
-            screen.note(f"the page, for you alone: {page.url}")
-        screen.note("/help lists what can be typed")
+            screen.note(f"your page: {page.url}")
+        screen.note("/help lists the commands")
 
     async def _read(self, view: Terminal) -> None:
-        """Do what is typed; the end of the input ends the chat, unless a page is there."""
+        """Process typed lines; the end of the input ends the chat, unless there is a page."""
         try:
             lines = (
                 terminal.read_prompt() if self._person else terminal.read_pipe(sys.stdin.fileno())
@@ -322,14 +324,16 @@ class _Running:
                 if not end:
                     continue
                 if end == LEAVE and self._args.store is not None:
-                    try:  # the room ends with it, and what reads here is cancelled
+                    try:  # ends the room, which cancels this task
                         await self._peer.leave()
                     finally:
                         if self._peer.node.left:
-                            self._note(f"{self._args.store} is of no more use: its member has left")
+                            self._note(
+                                f"{self._args.store} cannot be used again: its member has left"
+                            )
                 return
-        except KeyboardInterrupt:  # of the prompt, which takes Ctrl-C as a key
-            self._signalled(signal.SIGINT)
+        except KeyboardInterrupt:  # the prompt reads Ctrl-C as a key
+            self._on_signal(signal.SIGINT)
             return
         if self._web is not None and not sys.stdin.isatty():
             await self._ended.wait()

@@ -1,4 +1,4 @@
-"""`antecede status`: how a live peer is doing, asked of the address that it serves."""
+"""`antecede peer-status`: status of a running peer, from the address that it serves."""
 
 from __future__ import annotations
 
@@ -17,26 +17,31 @@ from antecede.live.drivers import split_address
 
 TIMEOUT_S: Final = 5.0
 MOST: Final = 16 << 20
-"""Bytes of an answer: a thousand members are a quarter of a megabyte."""
+"""Limit of a response, bytes; 1,000 members need about 250,000."""
 CLEAR: Final = "\x1b[H\x1b[2J"
 _DIRECT = build_opener(ProxyHandler({}))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `antecede status`."""
+    """Declare the options of `antecede peer-status`."""
     add = parser.add_argument
-    add("address", help='HOST:PORT, what `Peer(status="HOST:PORT")` serves')
-    add("--json", action="store_true", help="what the peer says, as it says it")
-    add("--watch", type=float, metavar="SECONDS", help="again and again, until interrupted")
+    add("address", metavar="HOST:PORT", help='address of Peer(status="HOST:PORT")')
+    add("--json", action="store_true", help="print the response of the peer (JSON)")
+    add(
+        "--watch",
+        type=float,
+        metavar="SECONDS",
+        help="interval of repetition until Ctrl-C (default: once)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask and print; 1 when the peer is not well."""
+    """Fetch and print the status; return 1 if the peer is unhealthy."""
     split_address(args.address)
     if args.watch is not None and not 0.1 <= args.watch <= 86_400:
-        raise LocalError(f"--watch takes 0.1 to 86,400 seconds, not {args.watch:g}")
+        raise LocalError(f"--watch {args.watch:g}: expected 0.1 to 86,400 seconds")
     while True:
-        plain = _asked(args.address)
+        plain = _fetch(args.address)
         status = _read(plain, args.address)
         if args.watch is not None and not args.json and sys.stdout.isatty():
             print(CLEAR, end="")
@@ -47,29 +52,31 @@ def run(args: argparse.Namespace) -> int:
         time.sleep(args.watch)
 
 
-def _asked(address: str) -> Any:
+def _fetch(address: str) -> Any:
     try:
         with _DIRECT.open(f"http://{address}/status", timeout=TIMEOUT_S) as answer:
             return json.loads(answer.read(MOST))
     except HTTPError as error:
         raise InputError(
-            f"answers {error.code} {error.reason}: is a peer's status served there?", path=address
+            f"HTTP {error.code} {error.reason}; check that a peer serves its status there",
+            path=address,
         ) from error
     except (URLError, TimeoutError, ConnectionError, HTTPException) as error:
         why = getattr(error, "reason", error)
         raise InputError(
-            f'does not answer: {why}. A peer serves it with Peer(status="{address}")', path=address
+            f'no response: {why}; a peer serves its status with Peer(status="{address}")',
+            path=address,
         ) from error
     except (ValueError, RecursionError) as error:
-        raise InputError("answers, but not with a peer's status", path=address) from error
+        raise InputError("the response is not the status of a peer", path=address) from error
 
 
 def _read(plain: Any, address: str) -> Status:
     try:
         status = status_from_json(plain)
-        format_status(status)  # what is of another type than it should be shows itself here
+        format_status(status)  # raises for values of another type
         return status
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(
-            "answers, but not with a status of this version of antecede", path=address
+            "the response is not a status of this version of antecede", path=address
         ) from error

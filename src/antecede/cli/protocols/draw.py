@@ -1,7 +1,4 @@
-"""`antecede explain SCENARIO`: the events in words, then the space-time diagram.
-
-Exit code 0, also for a script that shows a published defect; 1 for unexpected output.
-"""
+"""`antecede draw SCENARIO`: events as text, then the space-time diagram."""
 
 from __future__ import annotations
 
@@ -13,74 +10,87 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from antecede.cli.files.output import check_writable, draft_of, save_text
+from antecede.cli.files.output import check_apart, check_writable, draft_of, save_text
 from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import seconds_text, seconds_with_sign
 from antecede.core.diagram_model import Diagram
 from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check import scenario
 from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stack_diagrams
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 SVG, PNG, PDF = "svg", "png", "pdf"
 
-OPTION_RULES = (needs("force theme", SVG, PNG, PDF, why="no picture is written"),)
+OPTION_RULES = (
+    needs("force theme", "output_svg", "output_png", "output_pdf", why="no image is written"),
+)
+EPILOG = """\
+The scenario may also be a vector-clock log.
+Example: antecede draw scenarios/bss-overtaking.scenario
+Exit code: 1 if the output differs from what the scenario expects, else 0.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Fill in the options of `antecede explain`."""
+    """Declare the options of `antecede draw`."""
     add = parser.add_argument
-    add("script", metavar="SCENARIO", help="scenario file (scenarios/*.scenario), or a log")
+    add("script", metavar="SCENARIO", help="scenario file (.scenario), or a vector-clock log")
     add(
         "--protocol",
         metavar="NAME,...",
-        help="play it under these protocols instead of its own, one below the other on one axis",
+        help="protocols in place of the scenario's, as diagrams on one axis",
     )
     add(
-        "--judge",
+        "--relation",
         choices=tuple(scenario.JUDGES),
-        help="mark what comes before a cause by this relation, whatever the protocol promises",
+        help="relation whose violations are marked (default: the protocol's promise)",
     )
-    add(
-        "--states",
-        action="store_true",
-        help="states of members (vectors, bits) after each step that changes them",
-    )
+    add("--states", action="store_true", help="print states of members after each change")
     for format in (SVG, PNG, PDF):
-        add(f"--{format}", metavar="OUT", help=f"also write it as {format.upper()}")
-    add("--theme", choices=THEMES, help=f"colours of these pictures ({LIGHT}); print: without")
-    add("--force", action="store_true", help="replace OUT where it exists")
-    add("--no-color", action="store_true", help="plain text, also on a terminal")
-    add("--width", type=int, metavar="N", help="columns to use, at least 40")
+        add(f"--output-{format}", metavar="FILE", help=f"diagram as {format.upper()}")
+    add("--theme", choices=THEMES, help=f"colours of these images (default: {LIGHT})")
+    add("--force", action="store_true", help="overwrite existing output files")
+    add("--no-color", action="store_true", help="print without colours")
+    add(
+        "--width",
+        type=int,
+        metavar="N",
+        help=f"columns of the text, {MIN_WIDTH} or more (default: the terminal's)",
+    )
     log = parser.add_argument_group("vector-clock logs")
-    log.add_argument("--regex", metavar="R", help="expression with groups host, clock and event")
-    log.add_argument("--delimiter", metavar="R", help="expression between executions")
-    log.add_argument("--in-run", metavar="RUN", help="which execution, where there are several")
+    log.add_argument(
+        "--regex", metavar="REGEX", help="pattern with the groups host, clock and event"
+    )
+    log.add_argument("--run-delimiter", metavar="REGEX", help="pattern between runs")
+    log.add_argument("--run-id", metavar="RUN", help="run to draw, if there are several")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the explanation, write the pictures; returns the exit code."""
+    """Print the text and diagrams, write the images; return the exit code."""
     if args.width is not None and args.width < MIN_WIDTH:
-        raise InputError(f"--width {args.width}: {MIN_WIDTH} columns or more")
-    outs = {format: Path(out) for format in (SVG, PNG, PDF) if (out := getattr(args, format))}
+        raise InputError(f"--width {args.width}: expected {MIN_WIDTH} or more")
+    outs = {
+        format: Path(out)
+        for format in (SVG, PNG, PDF)
+        if (out := getattr(args, f"output_{format}"))
+    }
     for out in outs.values():
         check_writable(out, [args.script], args.force)
-    if len({out.absolute() for out in outs.values()}) < len(outs):
-        raise InputError("two pictures would have one name")
-    if args.regex is not None or not _is_script(args.script):
-        return _explain_log(args, outs)
-    why = "a scenario is no log"
-    refuse_unused(args, why, unused=["regex", "delimiter", "in_run"])
-    return _explain_script(args, outs)
+    check_apart(*outs.values())
+    if args.regex is not None or not _is_scenario(args.script):
+        return _draw_log(args, outs)
+    why = f"{args.script} is a scenario, not a log"
+    refuse_unused(args, why, unused=["regex", "run_delimiter", "run_id"])
+    return _draw_scenario(args, outs)
 
 
-def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
-    script = _loaded(args.script)
+def _draw_scenario(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
+    script = _load_scenario(args.script)
     names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
     if args.protocol is not None and not names:
-        raise InputError("--protocol names no protocol")
-    relation = scenario.JUDGES[args.judge] if args.judge else None
+        raise InputError("--protocol: expected NAME,...")
+    relation = scenario.JUDGES[args.relation] if args.relation else None
     scripts = [scenario.under(script, name) for name in names] or [script]
     done = [scenario.run_script(one, states=args.states, relation=relation) for one in scripts]
     for one in done:
@@ -89,14 +99,14 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
         print()
     titles = [""]
     if names:
-        wrong = [counted(len(one.violations()), "violation") for one in done]
+        wrong = [pluralize(len(one.violations()), "violation") for one in done]
         titles = [
             one.script.setup.protocol + (f": {found}" if one.violations() else "")
             for one, found in zip(done, wrong, strict=True)
         ]
     diagrams = stack_diagrams(done, titles)
     _show(args, outs, diagrams)
-    # What a script expects, it expects of its own judge.
+    # The expected output of a scenario holds for its own relation.
     own = [scenario.run_script(one) for one in scripts] if relation else done
     differs = [
         line
@@ -109,25 +119,25 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     return 1 if differs else 0
 
 
-def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
-    why = "a log has happened: it is not played"
-    refuse_unused(args, why, unused=["protocol", "judge", "states"])
+def _draw_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
+    why = f"{args.script} is a log, not a scenario"
+    refuse_unused(args, why, unused=["protocol", "relation", "states"])
     try:
         from antecede.tables.causality import from_clocks
         from antecede.tables.trace import ReadOptions, read
     except ModuleNotFoundError as error:
         raise MissingExtraError("logs", "trace") from error
-    options = ReadOptions(regex=args.regex, delimiter=args.delimiter)
+    options = ReadOptions(regex=args.regex, delimiter=args.run_delimiter)
     try:
         trace = read([args.script], "shiviz", options)
     except FormatError:
         if args.regex is None:
-            _loaded(args.script)  # says what it is not, and who reads it
+            _load_scenario(args.script)  # raises the error of scenarios
         raise
     title = Path(args.script).name
-    _show(args, outs, [from_clocks(trace, args.in_run, title)])
+    _show(args, outs, [from_clocks(trace, args.run_id, title)])
     if aside := len(trace.quarantine):
-        print(f"\n{counted(aside, 'bad line')} left out: antecede audit says why")
+        print(f"\n{pluralize(aside, 'bad line')} excluded; antecede audit lists the reasons")
     return 0
 
 
@@ -148,7 +158,7 @@ def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence
 
             with draft_of(out) as draft:
                 draft.write_bytes(as_picture(svg, format))
-        print(f"The diagram as {format.upper()}: {out}")
+        print(f"Diagram as {format.upper()}: {out}")
 
 
 def _width(args: argparse.Namespace) -> int:
@@ -156,8 +166,8 @@ def _width(args: argparse.Namespace) -> int:
     return max(MIN_WIDTH, width)
 
 
-def _is_script(path: str) -> bool:
-    """Tell whether a file is to be read as a script: by its name, else as it begins."""
+def _is_scenario(path: str) -> bool:
+    """Return whether a file is a scenario, by its ending or content."""
     if Path(path).suffix == ".scenario" or not Path(path).is_file():
         return True
     try:
@@ -167,8 +177,8 @@ def _is_script(path: str) -> bool:
     return True
 
 
-def _loaded(path: str) -> scenario.Script:
-    """Read the script; where the file is something else, say which command reads that."""
+def _load_scenario(path: str) -> scenario.Script:
+    """Return the scenario. Raise ScriptError, which names the commands for other files."""
     try:
         return scenario.load_script(path)
     except ScriptError as error:
@@ -176,17 +186,16 @@ def _loaded(path: str) -> scenario.Script:
         if named or not ("unknown command" in error.message or "UTF-8" in error.message):
             raise
         raise ScriptError(
-            "is no script (a text of commands: protocol, members, send, arrive). Logs, traces "
-            "and tables of messages are read by antecede audit FILE (is the order causal?), "
-            "antecede order FILE and antecede convert FILE (--regex for a log of your own)",
+            "is not a scenario (commands such as protocol, members, send); for logs, traces and "
+            "tables use antecede audit, order or convert (--regex for your own log format)",
             path=path,
         ) from error
 
 
 def explain(done: scenario.ScriptRun) -> Iterator[str]:
-    """Yield the script in words: a heading, a numbered line for each action, held messages.
+    """Yield the scenario as text: heading, a numbered line per action, held messages.
 
-    Below an action stand the states that it changed, if the run noted them.
+    The lines after an action are the states that it changed, if the run recorded them.
     """
     script = done.script
     if script.title:
@@ -195,7 +204,7 @@ def explain(done: scenario.ScriptRun) -> Iterator[str]:
     options = "".join(f", {name}={value}" for name, value in setup.options)
     source = f" · {script.source}" if script.source else ""
     yield f"protocol {setup.protocol}{options}{source}"
-    yield from _promises(setup)
+    yield from _describe_bounds(setup)
     yield ""
     words = scenario.Words(done.relation)
     states: dict[int, list[str]] = {}
@@ -212,7 +221,7 @@ def explain(done: scenario.ScriptRun) -> Iterator[str]:
         yield f"      {line}"
 
 
-def _promises(setup: scenario.Setup) -> Iterator[str]:
+def _describe_bounds(setup: scenario.Setup) -> Iterator[str]:
     bounds = setup.bounds
     if bounds is not None:
         delays = f"delays {seconds_text(bounds.least_ns)} to {seconds_text(bounds.most_ns)} s"

@@ -1,4 +1,4 @@
-"""`antecede protocols [NAME] [--json]`: what there is, what each promises and what it costs."""
+"""`antecede protocols [NAME]`: protocols with order, guarantees and costs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from antecede.core.protocols import (
     relation_of,
     smallest,
 )
-from antecede.formatting import aligned
+from antecede.formatting import align
 
 WIDTH = 100
 COST_WIDTH = 21
@@ -35,35 +35,37 @@ KEPT = {
     "reply": "of replies",
     "topic": "causal on topics",
 }
-"""Relation -> the order that is kept, in the words of the table."""
+"""Relation -> text of the table."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede protocols`."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="all about this protocol alone")
-    parser.add_argument("--json", action="store_true", help="everything, as JSON")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="protocol to describe (default: a table of all)"
+    )
+    parser.add_argument("--json", action="store_true", help="print all facts as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, or all about one protocol; returns 0."""
+    """Print the table, or all facts of a protocol; return 0."""
     chosen = [entry(args.name)] if args.name else list(ENTRIES.values())
-    facts = [facts_of(one) for one in chosen]
+    facts = [collect_facts(one) for one in chosen]
     if args.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        print("\n".join(card(facts[0]) if args.name else listing(facts)))
+        print("\n".join(describe(facts[0]) if args.name else list_table(facts)))
     return 0
 
 
-def facts_of(found: ProtocolEntry) -> dict[str, Any]:
+def collect_facts(found: ProtocolEntry) -> dict[str, Any]:
     """Return all facts of a protocol as plain values.
 
-    Promises are those of the members that `antecede check` makes; of roles, those of all roles.
+    The promises are those of the smallest group; a promise of roles must hold for all of them.
     """
     used = set(re.findall(r"(?<![A-Za-z])[a-z](?![A-Za-z])", f"{found.overhead} {found.storage}"))
     members = smallest(found, {})
     promised = [member.guarantee for member in members.values()]
-    told = {
+    promises = {
         name: all(getattr(one, name) for one in promised)
         for name in Guarantee._fields
         if name not in ("relation", "remark", "needs_time")
@@ -74,7 +76,7 @@ def facts_of(found: ProtocolEntry) -> dict[str, Any]:
         "title": found.title,
         "order": KEPT[relation_of(members).value],
         "relation": relation_of(members).value,
-        **told,
+        **promises,
         "needs_time": any(one.needs_time for one in promised),
         "guarantee": promise(members),
         "addressing": addressing.pop().value if len(addressing) == 1 else Addressing.ALL.value,
@@ -105,33 +107,33 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-# -- for people -----------------------------------------------------------------------------
+# -- text ------------------------------------------------------------------------------------
 
 
-def listing(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield the table of protocols, the meaning of its columns, and how to go on."""
+def list_table(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the table of protocols, the meaning of its columns, and the next commands."""
     header = ("name", "order kept", "to", "a message", "a member keeps", "promise", "group")
     rows = [
         [textwrap.wrap(cell, COST_WIDTH) or [""] for cell in row]
         for row in (header, *map(_cells, facts))
     ]
     lines = [line for row in rows for line in itertools.zip_longest(*row, fillvalue="")]
-    yield from aligned(lines, [True] * len(header))
+    yield from align(lines, [True] * len(header))
     yield ""
-    yield from _wrapped("promise", _PROMISES)
+    yield from _wrap("promise", _PROMISES)
     letters = {letter: words for one in facts for letter, words in one["symbols"].items()}
-    yield from _wrapped(
-        "group", "open: members join and leave; join, leave: that alone; fixed: neither"
+    yield from _wrap(
+        "group", "open: members join and leave; join, leave: only that; fixed: neither"
     )
-    yield from _wrapped("costs", "; ".join(f"{k} {letters[k]}" for k in SYMBOLS if k in letters))
+    yield from _wrap("costs", "; ".join(f"{k} {letters[k]}" for k in SYMBOLS if k in letters))
     yield ""
-    yield "antecede protocols NAME: guarantee, source, variants · antecede check NAME: try it"
+    yield "antecede protocols NAME: guarantee, source, variants · antecede check NAME: check it"
 
 
 _PROMISES = (
-    "exact: nothing too early, no unnecessary wait; waits: some messages wait longer than they "
-    "must, time: also for time to pass; loss: lost messages are recovered; early: may come too "
-    "early"
+    "exact: no causal violation, no needless hold; waits: some messages are held longer than "
+    "needed; time: also until a time; loss: lost messages are recovered; early: causal violations "
+    "are possible"
 )
 
 
@@ -166,16 +168,16 @@ def _promise(one: dict[str, Any]) -> str:
     return ", ".join((kept, *extra))
 
 
-def _wrapped(head: str, text: str) -> Iterable[str]:
+def _wrap(head: str, text: str) -> Iterable[str]:
     indent = " " * 9
     return textwrap.wrap(f"{head:9}{text}", WIDTH, subsequent_indent=indent)
 
 
-def card(one: dict[str, Any]) -> Iterator[str]:
-    """Yield everything about one protocol."""
+def describe(one: dict[str, Any]) -> Iterator[str]:
+    """Yield all facts of a protocol."""
     yield f"{one['name']}: {one['title']}"
     letters = "; ".join(f"{letter} {words}" for letter, words in one["symbols"].items())
-    costs = f"{one['overhead'] or '?'} a message, {one['storage'] or '?'} kept by a member"
+    costs = f"{one['overhead'] or '?'} per message, {one['storage'] or '?'} stored per member"
     for head, text in (
         ("source", one["source"]),
         ("promises", one["guarantee"]),
@@ -195,6 +197,6 @@ def card(one: dict[str, Any]) -> Iterator[str]:
 
 _ADDRESSED = {
     "all": "every other member",
-    "members": "the members that the sender names, or all",
-    "topics": "those who subscribe to a topic of the message",
+    "members": "members that the sender names, or all",
+    "topics": "members that subscribe to a topic of the message",
 }

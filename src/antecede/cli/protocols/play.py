@@ -1,4 +1,4 @@
-"""`antecede play [SCENARIO]`: a bench on which a scene is moved by hand, in the browser."""
+"""`antecede play [SCENARIO]`: playground in the browser for scenarios and protocols."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ OPTION_RULES = (excludes("script", "exercise", why="an exercise has its own scen
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede play`."""
     add = parser.add_argument
-    add("script", nargs="?", metavar="SCENARIO", help="scenario file to begin with (*.scenario)")
+    add("script", nargs="?", metavar="SCENARIO", help="scenario file (.scenario)")
     add(
         "--protocol",
         metavar="NAME,...",
-        help="show it under these, side by side; your own as FILE.py:CLASS",
+        help="protocols side by side; your own as FILE.py:CLASS",
     )
-    add("--exercise", metavar="NAME", help="begin with this exercise")
-    add("--port", type=int, default=0, help="of the server (any that is free)")
-    add("--no-browser", action="store_true", help="print where the page is, and open nothing")
+    add("--exercise", metavar="NAME", help="exercise to start with")
+    add("--port", type=int, default=0, metavar="PORT", help="port of the server (default: any)")
+    add("--no-browser", action="store_true", help="print the address and open no browser")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the bench until Ctrl-C; returns the exit code."""
+    """Serve the playground until Ctrl-C; return the exit code."""
     if not 0 <= args.port < 65_536:
-        raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
+        raise InputError(f"--port {args.port}: expected 0 (any free port) to 65535")
     names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
     if args.protocol is not None and not names:
-        raise InputError("--protocol names no protocol")
+        raise InputError("--protocol: expected NAME,...")
     if args.script is None:
         opened = Opened(protocols=names, exercise=args.exercise)
     else:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     site = Bench(opened)
     try:
         serving = LocalServer(site, args.port)
-        serve_until_interrupted(serving, "The bench is", browser=not args.no_browser)
+        serve_until_interrupted(serving, "Playground", browser=not args.no_browser)
     finally:
         site.close()
     return 0

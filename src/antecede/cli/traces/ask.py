@@ -1,4 +1,4 @@
-"""`antecede ask PATH past ID`: what led to an event, what it could have influenced, and why."""
+"""`antecede ask PATH past ID`: causal past, future and paths of an event."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pyarrow
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
+from antecede.cli.engines import SPARK, add_engine_arguments, choose_engine, warn_shortage
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.option_rules import excludes, needs
 from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.cli.traces.ask_output import Further, only_one, plain_rows
 from antecede.errors import InputError
-from antecede.formatting import aligned, counted, harmless
+from antecede.formatting import align, harmless, pluralize
 from antecede.tables.audit import clock_skew, skew_findings
 from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, EventRef
 from antecede.tables.kernels import edge_table
@@ -29,15 +29,15 @@ from antecede.tables.trace import SEND, SOURCE, read, time_text
 from antecede.tables.trace.user_tables import format_of, with_further, write_table
 
 MOST_EVENTS: Final = 200_000
-"""Events that are looked at: an answer waits for no more."""
+"""Limit of the events whose clock skew is computed."""
 TIMES: Final = ("start_time", "send_time")
-"""Times by the clock of an event's own member; an arrival's may be of an archive."""
+"""Times by the clock of an event's member; an arrival time may be that of an archive."""
 
 
-def skew_among(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
-    """Return the clock skew among rows of `asked`, as `antecede audit` reports it of a whole trace.
+def compute_skew(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
+    """Return the clock skew among rows of `asked`; None without times, or for too many rows.
 
-    Causes are immediate ones, or those that sendings declare. None: no times, or too many rows.
+    `antecede audit` reports the same for a whole trace. Causes are immediate or declared ones.
     """
     places: Any = pc.unique(rows["file_order"])
     at = pc.index_in(places, asked.events["file_order"]).to_numpy(zero_copy_only=False)
@@ -64,7 +64,7 @@ def skew_among(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
 
 
 def _first_of_each(events: Any) -> Any:
-    """Return the first row of each message: ids are to be distinct."""
+    """Return the first row of each message, so that ids are distinct."""
     codes = [
         pc.fill_null(events[name].combine_chunks().dictionary_encode().indices, -1).to_numpy()
         for name in ("run", "id")
@@ -79,33 +79,46 @@ NAMED: Final = 5
 MAX_ENTRIES: Final = 60
 SHOWN: Final = ("id", "kind", "member", "topics", "text")
 QUESTIONS: Final = {
-    "past": ("ID...", "what happened before it: all that could have led to it"),
-    "future": ("ID...", "what happened after it: all that it could have influenced"),
-    "concurrent": ("ID", "what happened neither before nor after it"),
-    "between": ("A B", "what happened after A and before B"),
-    "before": ("A B", "did A happen before B, and by which chain of causes"),
+    "past": ("ID...", "events that happened before it (its causal past)"),
+    "future": ("ID...", "events that happened after it (its causal future)"),
+    "concurrent": ("ID", "events neither before nor after it"),
+    "between": ("A B", "events after A and before B"),
+    "before": ("A B", "whether A happened before B, with the chain of causes"),
 }
-WORDS: Final = {
-    EVENTS: "rows of sendings and arrivals",
+SOURCE_TEXTS: Final = {
+    EVENTS: "send and receive events",
     CLOCKS: "vector clocks",
     CAUSES: "declared causes",
 }
+CAUSALITY: Final = (
+    "source of causality: events (sends and receives), clocks, or causes (default: the first that "
+    "the trace has)"
+)
 _ARGUMENTS: Final = {"concurrent": 1, "between": 2, "before": 2}
 
 
-class Answer(NamedTuple):
-    """Sentence of an answer, and its rows."""
+class QueryAnswer(NamedTuple):
+    """Answer as a sentence, its rows and path."""
 
     says: str
     rows: pa.Table
     path: pa.Table | None = None
-    yes: bool = True
+    is_yes: bool = True
 
 
 OPTION_RULES = (
-    excludes("most", "table", "json", why="all rows are printed"),
-    needs("force", "out", why="nothing is written"),
+    excludes("limit", "table", "json", why="all rows are printed"),
+    needs("force", "output", why="nothing is written"),
 )
+EPILOG = """\
+Questions:
+{}
+
+ID@MEMBER is the arrival of a message at a member. FIELD:TEXT selects the
+events with that text in a column, such as level:ERROR (not with Spark).
+Example: antecede ask trace.csv past m7
+Exit code: 1 if "before" is answered with no, else 0.
+""".format("\n".join(f"  {f'{name} {ids}':16}{text}" for name, (ids, text) in QUESTIONS.items()))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,42 +126,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_read_arguments(parser, text=True)
     add_engine_arguments(parser)
-    asked = "; ".join(f"{name} {ids}: {what}" for name, (ids, what) in QUESTIONS.items())
     add(
         "words",
         nargs="+",
         metavar="QUESTION ID",
-        help=f"{asked}. ID@MEMBER is the arrival of a message at a member; FIELD:TEXT the events "
-        "with that text in a column, as level:ERROR (not with Spark)",
+        help="question about events; see below",
     )
-    add(
-        "--by",
-        choices=WAYS,
-        help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
-        "declared causes; the first of these that the trace has, if not given",
-    )
-    add("--in-run", metavar="RUN", help="of which run, where an id is in several")
-    add("--most", type=int, default=MOST, metavar="N", help=f"rows that are shown ({MOST})")
+    add("--causality", choices=WAYS, help=CAUSALITY)
+    add("--run-id", metavar="RUN", help="run of the events, if several runs have the id")
+    add("--limit", type=int, default=MOST, metavar="N", help=f"rows to print (default: {MOST})")
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--table", action="store_true", help="show all rows, and nothing else")
+    shape.add_argument("--table", action="store_true", help="print all rows and nothing else")
     shape.add_argument("--json", action="store_true", help="print question and answer as JSON")
-    add("-o", "--out", metavar="F", help="write the rows too (.parquet, .csv or .jsonl)")
-    add("--force", action="store_true", help="replace F where it exists")
+    add("-o", "--output", metavar="FILE", help="file for all rows: .parquet, .csv, .jsonl")
+    add("--force", action="store_true", help="overwrite an existing FILE")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer; 1 where the question was whether A came before B, and it did not."""
+    """Print the answer; return 1 if A did not happen before B."""
     paths, question, ids = split_words([*args.paths, *args.words])
-    out = None if args.out is None else Path(args.out)
-    if args.most < 1:
-        raise InputError(f"--most {args.most}: a number of rows, 1 or more")
+    out = None if args.output is None else Path(args.output)
+    if args.limit < 1:
+        raise InputError(f"--limit {args.limit}: expected 1 or more")
     if out is not None:
         check_writable(out, paths, args.force)
         format_of(out)
-    asked, events, further = _found(args, paths, question, ids)
+    asked, events, further = _find(args, paths, question, ids)
     whole = further is not None
     further = further or Further()
-    answer = answered(asked, question, events, whole=whole)
+    answer = answer_question(asked, question, events, whole=whole)
     if out is not None:
         with draft_of(out) as draft:
             changed = write_table(further.attach(answer.rows), draft, format_of(out))
@@ -156,50 +162,50 @@ def run(args: argparse.Namespace) -> int:
             print(f"changed: {one.words()}", file=sys.stderr)
     _print(args, asked, question, ids, events, answer, whole, further)
     if out is not None and not args.json:
-        print(f"{counted(len(answer.rows), 'row')} -> {out}")
-    return 0 if answer.yes else 1
+        print(f"{pluralize(len(answer.rows), 'row')} -> {out}")
+    return 0 if answer.is_yes else 1
 
 
-def _found(
+def _find(
     args: argparse.Namespace, paths: list[str], question: str, ids: Sequence[str]
 ) -> tuple[Causality, Sequence[EventRef], Further | None]:
-    """Return what answers, the events named, and further columns; None: a part of the trace."""
+    """Return the causality, the named events and further columns; None: a part of the trace."""
     options = read_options(args)
-    engine = chosen_engine(args, paths, args.format, options)
+    engine = choose_engine(args, paths, args.format, options)
     if engine.name == SPARK:
-        from antecede.cli.traces.on_spark.ask import found_on_spark
+        from antecede.cli.traces.on_spark.ask import find_on_spark
 
-        return *found_on_spark(args, paths, options, question, ids, engine), None
-    say_shortage(engine)
+        return *find_on_spark(args, paths, options, question, ids, engine), None
+    warn_shortage(engine)
     trace = with_further(read(paths, args.format, options, own=True), options)
-    asked, further = Causality(trace, by=args.by), Further(trace)
+    asked, further = Causality(trace, by=args.causality), Further(trace)
     asked.notes += time_text.notes(trace.details)
-    return asked, _events(asked, further, question, ids, args.in_run), further
+    return asked, _events(asked, further, question, ids, args.run_id), further
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
-    """Return paths, question and ids. Raises InputError where that cannot be told."""
+    """Return paths, question and ids. Raise InputError without a question or ids."""
     at = next((k for k, word in enumerate(words) if k and word in QUESTIONS), None)
     if at is None:
         raise InputError(
-            f"no question: after the path say one of {', '.join(QUESTIONS)}, then an event's id"
+            f"no question after the path: expected {', '.join(QUESTIONS)}, then the id of an event"
         )
     question, ids = words[at], list(words[at + 1 :])
     wanted = _ARGUMENTS.get(question)
     if not ids or (wanted is not None and len(ids) != wanted):
         takes = QUESTIONS[question][0]
-        raise InputError(f"{question} asks about {takes}; {counted(len(ids), 'id')} given")
+        raise InputError(f"{question}: expected {takes}, got {pluralize(len(ids), 'id')}")
     return list(words[:at]), question, ids
 
 
 def _events(
     asked: Causality, further: Further, question: str, ids: Sequence[str], run: str | None
 ) -> list[EventRef]:
-    """Return the events that texts name: ids, then FIELD:TEXT, then ID@MEMBER."""
+    """Return the events that texts name, as ID, FIELD:TEXT or ID@MEMBER, in this order."""
     found: list[EventRef] = []
     for text in ids:
         several = None if asked.has(text) else further.events(asked, text, run)
-        if several is None:  # an id, or ID@MEMBER where no id is called that
+        if several is None:  # an id, or ID@MEMBER if no event has this id
             name, at, member = text.rpartition("@")
             arrived = at and not asked.has(text)
             found.append(EventRef(name, member, run) if arrived else EventRef(text, None, run))
@@ -210,47 +216,47 @@ def _events(
     return found
 
 
-def answered(
+def answer_question(
     asked: Causality, question: str, events: Sequence[EventRef], *, whole: bool = True
-) -> Answer:
-    """Ask one question of `QUESTIONS`; not `whole`: `asked` holds only what the answer needs."""
+) -> QueryAnswer:
+    """Answer a question of `QUESTIONS`; not `whole`: `asked` has only the needed events."""
     if question == "before":
         return _before(asked, *events)
     rows = getattr(asked, question)(*events)
     if question == "between" and not asked.precedes(*events):
-        return Answer(f"none: {events[0]} did not happen before {events[1]}", rows)
-    of = f"{len(rows):,} of {counted(asked.placed, 'event')}"
-    what = of if whole else counted(len(rows), "event")
+        return QueryAnswer(f"none: {events[0]} did not happen before {events[1]}", rows)
+    of = f"{len(rows):,} of {pluralize(asked.placed, 'event')}"
+    what = of if whole else pluralize(len(rows), "event")
     names = " or ".join(map(str, events[:NAMED]))
     if len(events) > NAMED:
-        names += f" or {counted(len(events) - NAMED, 'other')}"
+        names += f" or {pluralize(len(events) - NAMED, 'other')}"
     if question == "between":
         path = asked.path(*events)
-        return Answer(f"{what} happened between {' and '.join(map(str, events))}", rows, path)
+        return QueryAnswer(f"{what} happened between {' and '.join(map(str, events))}", rows, path)
     words = {
         "past": f"happened before {names}",
         "future": f"happened after {names}",
         "concurrent": f"{'is' if len(rows) == 1 else 'are'} concurrent with {names}",
     }
-    return Answer(f"{what} {words[question]}", rows)
+    return QueryAnswer(f"{what} {words[question]}", rows)
 
 
-def _before(asked: Causality, a: EventRef, b: EventRef) -> Answer:
+def _before(asked: Causality, a: EventRef, b: EventRef) -> QueryAnswer:
     path = asked.path(a, b)
     if len(path):
-        steps = counted(len(path) - 1, "step")
-        return Answer(f"yes: {a} happened before {b}; a chain of {steps}", path, path)
+        steps = pluralize(len(path) - 1, "step")
+        return QueryAnswer(f"yes: {a} happened before {b}; a chain of {steps}", path, path)
     if asked.row(a) == asked.row(b):
-        return Answer(f"no: {a} and {b} are one event", path, yes=False)
+        return QueryAnswer(f"no: {a} and {b} are one event", path, is_yes=False)
     path = asked.path(b, a)
     if len(path):
-        steps = counted(len(path) - 1, "step")
+        steps = pluralize(len(path) - 1, "step")
         says = f"no: {b} happened before {a}; a chain of {steps}"
-        return Answer(says, path, path, yes=False)
-    return Answer(f"no: {a} and {b} are concurrent", path, yes=False)
+        return QueryAnswer(says, path, path, is_yes=False)
+    return QueryAnswer(f"no: {a} and {b} are concurrent", path, is_yes=False)
 
 
-# -- how it is shown ---------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------
 
 
 def _print(
@@ -259,53 +265,55 @@ def _print(
     question: str,
     ids: Sequence[str],
     events: Sequence[EventRef],
-    answer: Answer,
+    answer: QueryAnswer,
     whole: bool,
     further: Further,
 ) -> None:
     if args.json:
-        told = _plain(asked, question, ids, answer, further)
-        told["clock_skew"] = skew_among(asked, _told(asked, events, answer))
-        if not whole:  # how many have a place in the whole was not looked for
-            del told["events"]
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        values = _to_values(asked, question, ids, answer, further)
+        values["clock_skew"] = compute_skew(asked, _select_skew_rows(asked, events, answer))
+        if not whole:  # the events of the whole trace were not counted
+            del values["events"]
+        print(json.dumps(values, indent=2, ensure_ascii=False))
         return
     if args.table:
         print("\n".join(_lines(further, answer.rows, len(answer.rows))))
         return
-    print(harmless(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}"))
-    nearest = question == "past"  # what is nearest comes first
+    print(harmless(f"{answer.says}, by {SOURCE_TEXTS[asked.by]}{':' if len(answer.rows) else ''}"))
+    nearest = question == "past"  # the nearest rows first
     rows = answer.rows if _is_chain(answer) else asked.sort_rows(answer.rows, nearest=nearest)
-    for line in _lines(further, rows, args.most, _is_chain(answer)):
+    for line in _lines(further, rows, args.limit, _is_chain(answer)):
         print(f"  {line}")
     if answer.path is not None and not _is_chain(answer) and len(answer.path):
-        print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
-        for line in _lines(further, answer.path, args.most, chain=True):
+        print(f"A chain of {pluralize(len(answer.path) - 1, 'step')}:")
+        for line in _lines(further, answer.path, args.limit, chain=True):
             print(f"  {line}")
-    skew = skew_among(asked, _told(asked, events, answer))
+    skew = compute_skew(asked, _select_skew_rows(asked, events, answer))
     skews = [] if skew is None else skew_findings(skew, "events")
     for note in [*asked.notes, *(f"among these, {what}" for what, _ in skews)]:
         print(harmless(f"Note: {note}"))
 
 
-def _told(asked: Causality, events: Sequence[EventRef], answer: Answer) -> pa.Table:
+def _select_skew_rows(
+    asked: Causality, events: Sequence[EventRef], answer: QueryAnswer
+) -> pa.Table:
     named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
     return pa.concat_tables([answer.rows, named])
 
 
-def _is_chain(answer: Answer) -> bool:
+def _is_chain(answer: QueryAnswer) -> bool:
     return answer.path is answer.rows
 
 
-def _plain(
-    asked: Causality, question: str, ids: Sequence[str], answer: Answer, further: Further
+def _to_values(
+    asked: Causality, question: str, ids: Sequence[str], answer: QueryAnswer, further: Further
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
         "question": question,
         "ids": list(ids),
         "by": asked.by,
         SOURCE: asked.source,
-        "answer": answer.yes if question == "before" else len(answer.rows),
+        "answer": answer.is_yes if question == "before" else len(answer.rows),
         "events": asked.placed,
         "rows": [] if _is_chain(answer) else plain_rows(further.attach(answer.rows)),
         "notes": asked.notes,
@@ -321,19 +329,19 @@ def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> 
     head = -(-most // 2) if chain and len(rows) > most else min(most, len(rows))
     tail = most - head if chain and len(rows) > most else 0
     rows = further.attach(rows)
-    names = [*(name for name in SHOWN if _tells(rows, name)), *further.shown(rows)]
+    names = [*(name for name in SHOWN if _is_informative(rows, name)), *further.list_shown(rows)]
     ends = [*rows.slice(0, head).to_pylist(), *rows.slice(len(rows) - tail).to_pylist()]
-    cells = [[_cell(row[name]) for name in names] for row in ends]
+    cells = [[_format_cell(row[name]) for name in names] for row in ends]
     width = shutil.get_terminal_size((100, 24)).columns
-    lines = list(aligned([names, *cells], [True] * len(names), within=width))
+    lines = list(align([names, *cells], [True] * len(names), within=width))
     left = len(rows) - head - tail
     if left:
-        more = f"... {left:,} more" + (" between these" if tail else " (--most, --table)")
+        more = f"... {left:,} more" + (" between these" if tail else " (--limit, --table)")
         lines.insert(len(lines) - tail, more)
     return lines
 
 
-def _tells(rows: pa.Table, name: str) -> bool:
+def _is_informative(rows: pa.Table, name: str) -> bool:
     column: Any = rows[name]
     if name == "kind":
         return len(column.unique()) > 1
@@ -342,7 +350,7 @@ def _tells(rows: pa.Table, name: str) -> bool:
     return bool(column.null_count < len(column))
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
     text = "".join(one if one.isprintable() else " " for one in text)
     return text if len(text) <= MAX_ENTRIES else text[: MAX_ENTRIES - 3] + "..."

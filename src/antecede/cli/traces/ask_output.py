@@ -1,7 +1,7 @@
-"""Further columns of a trace in questions and answers: search by FIELD:TEXT, and rows with them.
+"""Further columns of a trace: search by FIELD:TEXT, and values in answers.
 
-They are columns of a user's table, the status, kind and attributes of spans, and groups of a log's
-expression, without a column in the event schema.
+These columns are not in the event schema: columns of a user's table, the status, kind and
+attributes of spans, and groups of a log's regular expression.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.causality import Causality, EventRef
 from antecede.tables.trace import DELIVER, RECEIVE, Trace
 from antecede.tables.trace.user_tables import is_json
@@ -23,13 +23,13 @@ from antecede.tables.view import as_text
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 USUAL: Final = ("level", "severity", "status")
-"""Further columns that answers show in a terminal, in any case of letters."""
+"""Further columns that a terminal shows, in any case of letters."""
 OF_SCHEMA: Final = ("id", "member", "text", "role", "topics", "run", "kind", "source")
 NAMED: Final = 5
 
 
 class Further:
-    """Further columns of the events that are asked about; none for a part of a trace."""
+    """Further columns of events; none for a part of a trace."""
 
     def __init__(self, trace: Trace | None = None) -> None:
         self.searched: list[str] = []
@@ -49,16 +49,16 @@ class Further:
         table: pyarrow.Table = found
         return table
 
-    def shown(self, rows: pyarrow.Table) -> list[str]:
-        """Return the names of the columns that a terminal shows: usual and searched ones."""
+    def list_shown(self, rows: pyarrow.Table) -> list[str]:
+        """Return the columns that a terminal shows: usual and searched ones."""
         own = [] if self._own is None else self._own.column_names
         names = [name for name in own if name.lower() in USUAL or name in self.searched]
         return [name for name in names if rows[name].null_count < len(rows)]
 
     def events(self, asked: Causality, word: str, run: str | None) -> list[EventRef] | None:
-        """Return the events that FIELD:TEXT means, in any case of letters; None: no such column.
+        """Return the events that FIELD:TEXT selects, in any case of letters; None: no such column.
 
-        Raises InputError for a text that no event has.
+        Raise InputError for a text that no event has.
         """
         field, colon, text = word.partition(":")
         column = self._column(asked, field) if colon and text else None
@@ -89,18 +89,18 @@ def _event(row: dict[str, Any]) -> EventRef:
 
 
 def only_one(word: str, events: Sequence[EventRef]) -> EventRef:
-    """Return the only event that a search found. Raises InputError naming several."""
+    """Return the only event of a search. Raise InputError for several."""
     if len(events) > 1:
         shown = ", ".join(map(str, events[:NAMED])) + (", ..." if len(events) > NAMED else "")
         raise InputError(
-            f"{word} is in {counted(len(events), 'event')} ({shown}); this question is about one: "
-            "give its id"
+            f"{word}: found in {pluralize(len(events), 'event')} ({shown}), but the question takes "
+            "one; give its id"
         )
     return events[0]
 
 
 def plain_rows(rows: Any) -> list[dict[str, Any]]:
-    """Return rows as values of JSON; columns that hold JSON text as what it says."""
+    """Return rows as JSON values, with columns of JSON text decoded."""
     found: list[dict[str, Any]] = rows.to_pylist()
     for name in (field.name for field in rows.schema if is_json(field)):
         for row in found:

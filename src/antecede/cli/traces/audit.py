@@ -1,4 +1,4 @@
-"""`antecede audit PATH... [--format F] [--json]`."""
+"""`antecede audit PATH...`: causality violations, counts and bad data of a trace."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
+from antecede.cli.engines import SPARK, add_engine_arguments, choose_engine, warn_shortage
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import check_page, write_page_of_files
 from antecede.cli.files.quarantine import save_quarantine
 from antecede.cli.option_rules import needs, refuse_unused
-from antecede.cli.trace_options import add_read_arguments, one_way, read_options
+from antecede.cli.trace_options import add_read_arguments, check_one_source, read_options
 from antecede.errors import InputError
 from antecede.formatting import harmless
 from antecede.tables.audit import PAIR_STEPS, Pairs, audit
@@ -25,18 +25,18 @@ from antecede.tables.trace.user_tables import format_of
 PAIRS: dict[str, Pairs] = {"exact": True, "estimate": "estimate", "none": False}
 
 
-def _number(text: str) -> int:
-    """Read N of `--missing N`; the path may stand there by mistake."""
+def _parse_number(text: str) -> int:
+    """Return N of `--list-missing N`; a path may be there by mistake."""
     try:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number: give the path first, or --missing=20 {text}"
+            f"{text!r} is not a number: put the path first, or write --list-missing=20 {text}"
         ) from None
 
 
 OPTION_RULES = (
-    needs("force", "quarantine", "page", why="nothing is written"),
+    needs("force", "quarantine", "output_html", why="nothing is written"),
     needs("pair_steps pair_ranks", pairs="estimate"),
 )
 
@@ -49,79 +49,79 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--by",
         choices=(SEQ,),
-        help="count the program order of each member, told by its own numbers (--member, --seq)",
+        help="source of order: each member's sequence numbers (--member, --seq)",
     )
     add("--json", action="store_true", help="print the report as JSON")
     add(
         "--quarantine",
         metavar="FILE",
-        help="write bad rows with reasons (.parquet, .csv or .jsonl); with Spark a folder of parts",
+        help="file for bad rows with reasons: .parquet, .csv, .jsonl; a folder with Spark",
     )
     add(
-        "--missing",
+        "--list-missing",
         nargs="?",
-        type=_number,
+        type=_parse_number,
         const=20,
         default=0,
         metavar="N",
-        help="list ids that are named as causes and are nowhere, the N most named (20)",
+        help="list the N missing causes with the most references (default without N: 20)",
     )
-    add("--page", metavar="FILE", help="write it and its findings as a page to explore (.html)")
-    add("--force", action="store_true", help="replace a FILE where it exists")
+    add("--output-html", metavar="FILE", help="page to write with trace and findings (.html)")
+    add("--force", action="store_true", help="overwrite existing output files")
     add(
         "--pairs",
         choices=tuple(PAIRS),
         default="exact",
-        help="ordered and concurrent pairs: exact (default); estimate them, with an interval, "
-        "where declared causes make exact counts take more than --pair-steps; or none",
+        help="counts of ordered and concurrent pairs: exact, none, or estimate (an interval, if "
+        "exact counts need more than --pair-steps) (default: exact)",
     )
     add(
         "--pair-steps",
         type=int,
         default=PAIR_STEPS,
         metavar="N",
-        help=f"steps, edges times events / 64, up to which pairs are exact ({PAIR_STEPS:,})",
+        help=f"limit of exact counts, edges * events / 64 (default: {PAIR_STEPS:,})",
     )
     add(
         "--pair-ranks",
         type=int,
         default=RANKS,
-        metavar="K",
-        help=f"ranks an event of an estimate: the interval shrinks with their root ({RANKS:,}: 8 "
-        "percent)",
+        metavar="N",
+        help=f"ranks per event of an estimate; {RANKS:,} give an interval of 8 %% (default: "
+        f"{RANKS:,})",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the report; 0 when it could be made."""
+    """Print the report; return 0."""
     aside = None if args.quarantine is None else Path(args.quarantine)
-    if args.missing < 0:
-        raise InputError(f"--missing {args.missing}: a number of ids, 0 or more")
-    options = one_way(read_options(args))
-    engine = chosen_engine(args, args.paths, args.format, options)
-    if args.page is not None:
-        check_page(args.page)
-        check_apart(args.page, args.quarantine)
-        check_writable(Path(args.page), args.paths, args.force)
+    if args.list_missing < 0:
+        raise InputError(f"--list-missing {args.list_missing}: expected 0 or more")
+    options = check_one_source(read_options(args))
+    engine = choose_engine(args, args.paths, args.format, options)
+    if args.output_html is not None:
+        check_page(args.output_html)
+        check_apart(args.output_html, args.quarantine)
+        check_writable(Path(args.output_html), args.paths, args.force)
     if engine.name == SPARK:
         refuse_unused(
-            args, "Spark makes pieces: antecede view --tiles DIR --engine spark", unused=["page"]
+            args,
+            "pages need --engine local; for large traces antecede view --tiles DIR --engine spark",
+            unused=["output_html"],
         )
-        refuse_unused(
-            args, "with Spark no numbers are gone by (--engine local does)", unused=["by"]
-        )
+        refuse_unused(args, "sequence numbers need --engine local", unused=["by"])
         from antecede.cli.traces.on_spark.audit import run_on_spark
 
         return run_on_spark(args, options, engine, aside)
     if aside is not None:
         check_writable(aside, args.paths, args.force)
         format_of(aside)
-    say_shortage(engine)
+    warn_shortage(engine)
     report = audit(
         args.paths,
         args.format,
         options,
-        missing=args.missing,
+        missing=args.list_missing,
         pairs=PAIRS[args.pairs],
         pair_steps=args.pair_steps,
         pair_ranks=args.pair_ranks,
@@ -129,24 +129,24 @@ def run(args: argparse.Namespace) -> int:
     )
     if aside is not None:
         write_quarantine(report.quarantine, aside)
-    if args.page is not None:
-        write_page_of_files(args.paths, args.format, options, Path(args.page), args.by)
+    if args.output_html is not None:
+        write_page_of_files(args.paths, args.format, options, Path(args.output_html), args.by)
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
     else:
         print(harmless(report.summary()))
-        if args.page is not None:
-            print(f"\nThe page: {args.page}")
-    if args.missing and report.missing_causes is None:
+        if args.output_html is not None:
+            print(f"\nPage: {args.output_html}")
+    if args.list_missing and report.missing_causes is None:
         print(
-            "antecede: --missing lists declared causes; this trace has vector clocks, so no ids "
-            "are listed",
+            "antecede: --list-missing lists declared causes; this trace has vector clocks, so no "
+            "ids are listed",
             file=sys.stderr,
         )
     return 0
 
 
 def write_quarantine(rows: pa.Table, path: Path) -> None:
-    """Write bad rows in the format that the name tells; InputError if impossible."""
+    """Write bad rows in the format of the file's ending. Raise InputError."""
     with draft_of(path) as draft:
         save_quarantine(rows, draft, format_of(path))

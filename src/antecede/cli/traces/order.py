@@ -1,4 +1,4 @@
-"""`antecede order PATH... -o OUT`: a trace in causal order, as Parquet, CSV or JSON lines."""
+"""`antecede order PATH... -o FILE`: a trace in causal order, as Parquet, CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine
+from antecede.cli.engines import SPARK, add_engine_arguments, choose_engine
 from antecede.cli.files.output import check_writable, draft_of
-from antecede.cli.files.pages import look_if_read
-from antecede.cli.files.quarantine import check_aside, is_quarantine, save_quarantine
-from antecede.cli.trace_options import add_read_arguments, column_words, one_way, read_options
+from antecede.cli.files.pages import suggest_view_if_readable
+from antecede.cli.files.quarantine import check_quarantine, is_quarantine, save_quarantine
+from antecede.cli.trace_options import (
+    add_read_arguments,
+    check_one_source,
+    column_words,
+    read_options,
+)
 from antecede.cli.traces import order_text
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.progress import Progress
 from antecede.tables import order
 from antecede.tables.kernels import measure_compile_time
@@ -34,26 +39,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_read_arguments(parser, group=True)
     add(
         "-o",
-        "--out",
+        "--output",
         required=True,
-        metavar="OUT",
-        help="file to write: .parquet, .csv, .jsonl; with Spark a folder of parts",
+        metavar="FILE",
+        help="file for the ordered trace: .parquet, .csv, .jsonl; a folder with Spark",
     )
     add_engine_arguments(parser)
     add(
         "--by",
         choices=(*order.TIMES, "file_order", SEQ),
-        help="what breaks ties and tells what waited; seq: order each member's events by its own "
-        "numbers (--member, --seq), instead of causes or clocks",
+        help="time or order that breaks ties; seq: each member's sequence numbers (--member, "
+        "--seq) in place of causes or clocks",
     )
-    add("--force", action="store_true", help="replace OUT and its quarantine where they exist")
+    add("--force", action="store_true", help="overwrite an existing FILE and its quarantine")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, order, write; say what was done. Raises InputError for unusable input or OUT."""
-    options = one_way(read_options(args))
-    engine = chosen_engine(args, args.paths, args.format, options)
-    out = Path(args.out)
+    """Read, order, write and print counts. Raise InputError for unusable input or output."""
+    options = check_one_source(read_options(args))
+    engine = choose_engine(args, args.paths, args.format, options)
+    out = Path(args.output)
     aside = quarantine_path(out)
     if engine.name == SPARK:
         from antecede.cli.traces.on_spark.order import run_on_spark
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         return run_on_spark(args, options, engine, out, aside)
     check_writable(out, args.paths, args.force)
     user_tables.format_of(out)
-    check_aside(aside, args.paths, args.force)
+    check_quarantine(aside, args.paths, args.force)
     with Progress("reading"):
         trace = read(args.paths, args.format, options, own=True)
         prepared = order.prepare(trace, args.by)
@@ -79,34 +84,31 @@ def run(args: argparse.Namespace) -> int:
     cleared, changed = _write(result, ordered, out, aside)
     events = ordered.events
     took = f"{spent.working_s:.2f} s{spent.words()}"
-    print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
+    print(f"ordered     {pluralize(events.num_rows, 'event')} in {took} -> {out}")
     _report(prepared, events)
     if prepared.source == evidence.NONE:
         order_text.print_no_causes(evidence.describe_none(trace.events, trace.details))
         if evidence.has_sequence(trace.events):
-            print("            --by seq goes by each member's own numbers")
+            print("            --by seq orders by each member's sequence numbers")
     if args.by == SEQ and (count := steps_back(prepared.events)):
-        print(f"numbers     {counted(count, 'step')} back: a number listed after a higher one")
+        print(f"numbers     {pluralize(count, 'sequence number')} after a higher one")
     order_text.print_columns(trace.details, topics, result.renamed)
     for one in changed:
         print(f"changed     {one.words()}")
-    if said := user_tables.absent_keys(trace.details, user_tables.format_of(out)):
-        print(f"changed     {said}")
-    order_text.print_left_out(prepared)
-    order_text.print_set_aside(_reasons(ordered), aside)
+    if text := user_tables.absent_keys(trace.details, user_tables.format_of(out)):
+        print(f"changed     {text}")
+    order_text.print_excluded(prepared)
+    order_text.print_quarantined(_reasons(ordered), aside)
     if cleared:
-        print(f"removed     {aside} of an earlier run: nothing was set aside this time")
+        print(f"removed     {aside} of an earlier run: no row is quarantined now")
     sys.stdout.flush()
-    if said := look_if_read(result.table, out, options, column_words(args)):
-        print(f"\n{said}")
+    if text := suggest_view_if_readable(result.table, out, options, column_words(args)):
+        print(f"\n{text}")
     return 0
 
 
 def _own(trace: Trace, spec: order.OrderSpec) -> pa.Table | None:
-    """Return the columns beside those of the order: of a user's table its own.
-
-    Other formats have the schema, with their further columns.
-    """
+    """Return the user's columns of a table, or the schema and further columns of other formats."""
     if trace.own is None or trace.format == user_tables.TableReader.name:
         return trace.own
     names = [
@@ -116,7 +118,7 @@ def _own(trace: Trace, spec: order.OrderSpec) -> pa.Table | None:
 
 
 def quarantine_path(out: Path) -> Path:
-    """Return the file beside OUT that takes the rows without a position."""
+    """Return the file beside the output for rows without a position."""
     return out.with_name(f"{out.stem}.quarantine{out.suffix}") if out.name else out
 
 
@@ -125,7 +127,7 @@ def _write(
 ) -> tuple[bool, Sequence[user_tables.Changed]]:
     """Write both files or none.
 
-    Return whether a quarantine of an earlier run was removed, and changed columns.
+    Return whether a quarantine of an earlier run was removed, and the changed columns.
     """
     with ExitStack() as drafts:
         changed = user_tables.write_table(
@@ -144,13 +146,13 @@ def _report(prepared: order.Prepared, events: Any) -> None:
     spec = prepared.spec
     late: Any = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
     lacking: Any = pc.equal(events[spec.status], str(order.Status.MISSING_CAUSE))
-    counts = [int(pc.sum(told).as_py() or 0) for told in (late, lacking)]
+    counts = [int(pc.sum(mask).as_py() or 0) for mask in (late, lacking)]
     nowhere: list[Any] = pc.list_flatten(events[spec.missing_causes]).to_pylist()
     order_text.print_ordered(spec, counts[0], prepared.source, counts[1], len(nowhere))
     if counts[1]:
         hint = user_tables.list_separators.several_in_one(nowhere, {*events["id"].to_pylist()})
-        for said in user_tables.list_separators.words(hint) if hint else ():
-            print(f"            {said}")
+        for text in user_tables.list_separators.words(hint) if hint else ():
+            print(f"            {text}")
 
 
 def _reasons(ordered: order.Ordered) -> dict[str, int]:

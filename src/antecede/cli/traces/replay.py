@@ -1,4 +1,4 @@
-"""`antecede deliver FILE --order NAME`: what a protocol would have delivered of logged bytes."""
+"""`antecede replay FILE --order NAME`: logged messages, delivered by a protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.record import Talk, record_log
 from antecede.progress import Progress
 from antecede.quantiles import quantile
@@ -28,103 +28,134 @@ from antecede.tables.order import replay
 from antecede.tables.trace import NONE, SOURCE
 from antecede.tables.trace.user_tables import PARQUET, format_of, write_table
 
-pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pa: Any = pyarrow  # the stubs lack types
 pq: Any = pyarrow.parquet
 
 VALUES: dict[str, Any] = {"bounds": Bounds, "subscriptions": Subscriptions}
-"""Options that are values of these classes, written as a dictionary of their fields."""
+"""Classes of options that are written as a dictionary of fields."""
 WORDS = {"true": True, "false": False, "none": None}
-"""As scenarios write them; the word "false" would count as true."""
+"""Values as in scenarios; a non-empty text would count as true."""
 SHOWN = 5
 
 OPTION_RULES = (
-    needs("prefix", "out", why="no columns are written"),
-    needs("force", "out", "page", "example", why="nothing is written"),
+    needs("prefix", "output", why="no columns are written"),
+    needs("force", "output", "output_html", "example", why="nothing is written"),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `antecede deliver`."""
+    """Declare the options of `antecede replay`."""
     add = parser.add_argument
     spec = replay.DeliverSpec()
-    add("file", metavar="FILE", help="Parquet or Arrow file: a row a message")
-    add("-o", "--out", metavar="OUT", help="file to write, rows as in FILE: .parquet, .csv, .jsonl")
+    add("file", metavar="FILE", help="Parquet or Arrow file with a row per message")
     add(
-        "--page",
-        metavar="F",
-        help="write a page (.html) to explore: what was sent, came, was held, and delivered",
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="file for the rows with results: .parquet, .csv, .jsonl",
     )
-    add("--force", action="store_true", help="replace OUT and F where they exist")
-    add("--engine", choices=("local", "spark"), default="local")
-    add("--example", type=int, metavar="N", help="make FILE instead: a group sends N messages")
-    protocol = parser.add_argument_group("the group")
-    protocol.add_argument("--order", default=spec.order, help="protocol, or causal, fifo, reply")
+    add(
+        "--output-html",
+        metavar="PATH",
+        help="page to write with sends, holds and deliveries (.html)",
+    )
+    add("--force", action="store_true", help="overwrite existing output files")
+    add(
+        "--engine",
+        choices=("local", "spark"),
+        default="local",
+        help="this process, or Spark (default: local)",
+    )
+    add(
+        "--example",
+        type=int,
+        metavar="N",
+        help="write an example of N messages to FILE, and replay nothing",
+    )
+    protocol = parser.add_argument_group("group")
     protocol.add_argument(
-        "--members", metavar="A,B,...", help="the closed list; without it the group is open"
+        "--order",
+        default=spec.order,
+        metavar="NAME",
+        help=f"protocol, or causal, fifo, reply (default: {spec.order})",
+    )
+    protocol.add_argument(
+        "--members", metavar="NAME,...", help="members of a closed group (default: an open group)"
     )
     protocol.add_argument(
         "--option",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="of the protocol, as Python writes it: patience_s=5.0, bounds={'most_s': 0.2}",
+        help="protocol option as a Python value, such as patience_s=5.0 or bounds={'most_s': 0.2}",
     )
     columns = parser.add_argument_group("columns")
-    for name, what in (
-        ("observer", "who received"),
-        ("wire", "the bytes"),
-        ("time", "when they came: a timestamp or a number"),
-        ("group", "keeps groups apart"),
-        ("tiebreak", "orders rows of equal time; else their place in FILE does"),
-        ("sent", "true where the observer sent it (sent, to, topics: taken when there)"),
-        ("to", "whom own messages were for, where their bytes do not say"),
-        ("topics", "of own messages that were for nobody"),
+    for name, text in (
+        ("observer", "receiving member"),
+        ("wire", "bytes of the message"),
+        ("time", "arrival time, a timestamp or a number"),
+        ("group", "group of the members (default: one group)"),
+        ("tiebreak", "order of rows with equal time (default: their order in FILE)"),
+        ("sent", "true if the observer sent the message (default: sent, if present)"),
+        ("to", "recipients of a sent message, if not in its bytes (default: to, if present)"),
+        ("topics", "topics of a sent message without recipients (default: topics, if present)"),
     ):
         default = getattr(spec, name)
         more = f" (default: {default})" if default else ""
-        columns.add_argument(f"--{name}", metavar="COLUMN", default=default, help=what + more)
-    columns.add_argument("--prefix", default="", help="goes before the names of added columns")
-    passing = parser.add_argument_group("time")
-    passing.add_argument("--time-unit", choices=tuple(replay.PER_S), default=spec.time_unit)
-    for option, default, what in (
-        ("--tick-s", spec.tick_s, "time-bound protocols are told the time at its multiples"),
-        ("--finish-s", spec.finish_s, "time goes on so long after an observer's last row"),
-        ("--patience-s", None, "a held row is set aside after so long"),
+        columns.add_argument(f"--{name}", metavar="COLUMN", default=default, help=text + more)
+    columns.add_argument(
+        "--prefix", default="", metavar="TEXT", help="prefix of added columns (default: none)"
+    )
+    times = parser.add_argument_group("time")
+    times.add_argument(
+        "--time-unit",
+        choices=tuple(replay.PER_S),
+        default=spec.time_unit,
+        help=f"unit of numeric times (default: {spec.time_unit})",
+    )
+    for option, default, text in (
+        ("--tick-s", spec.tick_s, "interval of ticks for protocols that use time"),
+        ("--finish-s", spec.finish_s, "time after an observer's last row"),
+        ("--patience-s", None, "wait after which a held row expires"),
     ):
-        shown = "" if default is None else f" (default: {default:g})"
-        passing.add_argument(
-            option, type=float, default=default, metavar="SECONDS", help=what + shown
+        shown = "never" if default is None else f"{default:g}"
+        times.add_argument(
+            option,
+            type=float,
+            default=default,
+            metavar="SECONDS",
+            help=f"{text} (default: {shown})",
         )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, deliver, write, count; 1 if all was refused. Raises InputError for unusable input."""
-    spec = _spec(args)
+    """Read, replay, write and count; return 1 if all rows were rejected. Raise InputError."""
+    spec = _build_spec(args)
     path = Path(args.file)
     if args.example is not None:
         used = ("file", "example", "force", "order", "members", "option")
-        refuse_unused(args, "--example makes FILE and delivers nothing", but=used)
-        return _example(path, spec, args)
-    out = None if args.out is None else Path(args.out)
-    if args.page is not None:
-        check_page(args.page)
-        check_apart(args.page, args.out)
-        check_writable(Path(args.page), [path], args.force)
+        refuse_unused(args, "--example writes FILE and replays nothing", but=used)
+        return _write_example(path, spec, args)
+    out = None if args.output is None else Path(args.output)
+    if args.output_html is not None:
+        check_page(args.output_html)
+        check_apart(args.output_html, args.output)
+        check_writable(Path(args.output_html), [path], args.force)
     if out is not None:
         check_writable(out, [path], args.force)
         format_of(out)
     with Progress("reading"):
         table = read_log_file(path)
     if args.time in table.column_names and pa.types.is_timestamp(table[args.time].type):
-        why = f"column {args.time} holds timestamps, which have a unit of their own"
+        why = f"column {args.time} contains timestamps, not numbers"
         refuse_unused(args, why, unused=["time_unit"])
-    _demand_bytes(table, args.wire, path)
+    _check_bytes(table, args.wire, path)
     for name in ("sent", "to", "topics"):
         if getattr(args, name) is None and name in table.column_names:
             setattr(args, name, name)
-    spec = _spec(args)
+    spec = _build_spec(args)
     begin = time.monotonic()
-    with Progress("delivering"):
+    with Progress("replaying"):
         engine: replay.Engine = replay.deliver_table
         if args.engine == "spark":
             from antecede.spark import deliver_on_spark
@@ -134,45 +165,47 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.monotonic() - begin
     if out is not None:
         _write(done, out)
-    if args.page is not None:
+    if args.output_html is not None:
         shown = replay.trace_of(table, done, spec)
         title = f"{path.name}, {spec.order}"
-        left = counted(shown.left_out, "row")
-        said = f"{left} without an observer or a time: in no lane of this page"
-        said = said if shown.left_out else ""
-        write_page_of_table(shown.events, title, said, Path(args.page))
-        print(f"page        {args.page}")
-    return _report(done, spec, seconds, args.engine, out)
+        excluded = pluralize(shown.left_out, "row")
+        finding = f"{excluded} without an observer or a time: not on this page"
+        finding = finding if shown.left_out else ""
+        write_page_of_table(shown.events, title, finding, Path(args.output_html))
+        print(f"page        {args.output_html}")
+    return _print_report(done, spec, seconds, args.engine, out)
 
 
-def _demand_bytes(table: pyarrow.Table, wire: str, path: Path) -> None:
-    """Raise InputError unless a cell holds bytes: they are all that tells an order here."""
-    what = f"no column {wire}"
+def _check_bytes(table: pyarrow.Table, wire: str, path: Path) -> None:
+    """Raise InputError unless a cell contains bytes, the only source of order here."""
+    what = f"--wire: no column {wire!r}"
     if wire in table.column_names:
         column: Any = table[wire]
         if not len(column) or any(value not in (None, b"", "") for value in column.to_pylist()):
             return
-        what = f"column {wire} holds no bytes of messages"
+        what = f"--wire: column {wire!r} contains no bytes"
     columns = ", ".join(table.column_names)[:300]
     raise InputError(
-        f"{what} ({SOURCE}: {NONE}); columns are {columns}; say --wire COLUMN; of a table with a "
-        "column of causes: antecede order --after COLUMN",
+        f"{what} ({SOURCE}: {NONE}); columns are {columns}; for a table with a column of causes "
+        "use antecede order --after COLUMN",
         path=str(path),
     )
 
 
-def _spec(args: argparse.Namespace) -> replay.DeliverSpec:
+def _build_spec(args: argparse.Namespace) -> replay.DeliverSpec:
     members = None if args.members is None else tuple(args.members.split(","))
     same = "order observer wire time time_unit group tiebreak sent to topics tick_s finish_s"
     chosen = {name: getattr(args, name) for name in (*same.split(), "patience_s", "prefix")}
-    return replay.DeliverSpec(members=members, options=dict(map(option, args.option)), **chosen)
+    return replay.DeliverSpec(
+        members=members, options=dict(map(parse_option, args.option)), **chosen
+    )
 
 
-def option(text: str) -> tuple[str, Any]:
-    """Return name and value of NAME=VALUE; what is no Python value is text. Raises InputError."""
+def parse_option(text: str) -> tuple[str, Any]:
+    """Return name and value of NAME=VALUE; other than Python values are text. Raise InputError."""
     name, equals, written = text.partition("=")
     if not equals or not name.isidentifier():
-        raise InputError(f"--option {text!r}: write NAME=VALUE, for instance patience_s=5.0")
+        raise InputError(f"--option {text!r}: expected NAME=VALUE, such as patience_s=5.0")
     try:
         value = ast.literal_eval(written)
     except (ValueError, SyntaxError):
@@ -182,12 +215,12 @@ def option(text: str) -> tuple[str, Any]:
             value = VALUES[name](**value)
         except TypeError as error:
             fields = ", ".join(inspect.signature(VALUES[name]).parameters)
-            raise InputError(f"--option {name}: {error}; it has {fields}") from error
+            raise InputError(f"--option {name}: {error}; its fields are {fields}") from error
     return name, value
 
 
 def read_log_file(path: Path) -> pyarrow.Table:
-    """Return the rows of a Parquet, Arrow or Feather file. Raises InputError."""
+    """Return the rows of a Parquet, Arrow or Feather file. Raise InputError."""
     table: pyarrow.Table
     try:
         with path.open("rb") as file:
@@ -205,17 +238,17 @@ def read_log_file(path: Path) -> pyarrow.Table:
         raise InputError(what, path=str(path)) from error
 
 
-def _example(path: Path, spec: replay.DeliverSpec, args: argparse.Namespace) -> int:
+def _write_example(path: Path, spec: replay.DeliverSpec, args: argparse.Namespace) -> int:
     check_writable(path, (), args.force)
     if format_of(path) != PARQUET:
-        raise InputError("an example is Parquet: it is read again", path=str(path))
+        raise InputError("--example: expected a file name that ends in .parquet", path=str(path))
     if not 0 < args.example <= 1_000_000:
-        raise InputError(f"--example {args.example}: 1 to 1,000,000 messages")
+        raise InputError(f"--example {args.example}: expected 1 to 1,000,000 messages")
     names = spec.members or ("ann", "bob", "cat")
     groups = {name: spec.group_of(name, None) for name in names}
     table = record_log(groups, Talk(messages=args.example, lost=0.0))
     _write(table, path)
-    print(f"example     {counted(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
+    print(f"example     {pluralize(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
     return 0
 
 
@@ -224,10 +257,10 @@ def _write(table: pyarrow.Table, path: Path) -> None:
         write_table(table, draft, format_of(path))
 
 
-def _report(
+def _print_report(
     done: pyarrow.Table, spec: replay.DeliverSpec, seconds: float, engine: str, out: Path | None
 ) -> int:
-    """Print what became of the rows; return 1 if rows were refused and none was taken."""
+    """Print the counts by status; return 1 if rows were rejected and none accepted."""
 
     def column(name: str) -> list[Any]:
         values: list[Any] = done[spec.prefix + name].to_pylist()
@@ -235,9 +268,11 @@ def _report(
 
     statuses, waited = column("status"), column("waited_ms")
     where = "" if out is None else f" -> {out}"
-    print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
-    goes_by = NONE if spec.order == "unordered" else f"bytes of messages, order {spec.order}"
-    print(f"causality   {SOURCE}: {goes_by}")
+    print(
+        f"read        {pluralize(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}"
+    )
+    source = NONE if spec.order == "unordered" else f"bytes of messages, order {spec.order}"
+    print(f"causality   {SOURCE}: {source}")
     counts = Counter(statuses)
     for status in replay.DeliverStatus:
         if counts[status]:
@@ -250,24 +285,24 @@ def _report(
     if waits:
         middle, late = (quantile(waits, part) for part in (0.5, 0.99))
         print(
-            f"waited      {len(waits):,} of the delivered; half of them at least {middle:,.1f} ms,"
+            f"waited      {len(waits):,} of the delivered rows, median {middle:,.1f} ms, "
+            f"p99 {late:,.1f} ms"
         )
-        print(f"            one in a hundred at least {late:,.1f} ms")
-    _report_reasons(column("reason"), statuses)
-    _report_lacking(done, spec)
+    _print_reasons(column("reason"), statuses)
+    _print_missing(done, spec)
     if spec.sent is None:
-        print("note        no column says what observers sent themselves (--sent COLUMN); messages")
-        print("            that depend on those are refused or held")
-    refused = counts[replay.DeliverStatus.REJECTED]
-    none_taken = refused > 0 and refused + counts[replay.DeliverStatus.SENT] == done.num_rows
-    if none_taken:
-        print("nothing     was taken in: is this the order of the log, are these its members?")
+        print("note        no column of sent messages (--sent COLUMN); messages that depend on")
+        print("            them are rejected or held")
+    rejected = counts[replay.DeliverStatus.REJECTED]
+    is_useless = rejected > 0 and rejected + counts[replay.DeliverStatus.SENT] == done.num_rows
+    if is_useless:
+        print("nothing     was accepted; check --order and --members against the log")
     sys.stdout.flush()
-    return int(none_taken)
+    return int(is_useless)
 
 
-def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
-    told = (
+def _print_reasons(reasons: list[str | None], statuses: list[str]) -> None:
+    explained = (
         replay.DeliverStatus.REJECTED,
         replay.DeliverStatus.DISCARDED,
         replay.DeliverStatus.SENT,
@@ -275,27 +310,26 @@ def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
     found = Counter(
         (status, reason)
         for status, reason in zip(statuses, reasons, strict=True)
-        if reason is not None and status in told
+        if reason is not None and status in explained
     )
     for (status, reason), count in found.most_common(SHOWN):
         print(f"{status:<11} {count:,}: {reason}")
     if len(found) > SHOWN:
-        print(f"            and {counted(len(found) - SHOWN, 'other reason')}")
+        print(f"            and {pluralize(len(found) - SHOWN, 'other reason')}")
 
 
-def _report_lacking(done: pyarrow.Table, spec: replay.DeliverSpec) -> None:
-    """Name what never came and is waited for; what waits for held rows follows from it."""
+def _print_missing(done: pyarrow.Table, spec: replay.DeliverSpec) -> None:
+    """Print the missing messages that held rows wait for; not those that are held too."""
     names = [spec.observer, *(spec.prefix + n for n in ("status", "sender", "seq", "waits_for"))]
     columns = [done[name].to_pylist() for name in (spec.group or spec.observer, *names)]
-    aside = (replay.DeliverStatus.HELD, replay.DeliverStatus.EXPIRED)
-    rows = [row for row in zip(*columns, strict=True) if row[2] in aside]
-    held = {(group, observer, f"{who}:{seq}") for group, observer, _, who, seq, _ in rows}
-    lacking = Counter(
+    waiting = (replay.DeliverStatus.HELD, replay.DeliverStatus.EXPIRED)
+    rows = [row for row in zip(*columns, strict=True) if row[2] in waiting]
+    held = {(group, observer, f"{sender}:{seq}") for group, observer, _, sender, seq, _ in rows}
+    missing = Counter(
         (observer, cause)
         for group, observer, _, _, _, causes in rows
         for cause in causes
         if (group, observer, cause) not in held
     )
-    for (observer, cause), count in lacking.most_common(SHOWN):
-        waiting = counted(count, "row")
-        print(f"lacking     {cause} never came to {observer}; waited for directly by {waiting}")
+    for (observer, cause), count in missing.most_common(SHOWN):
+        print(f"missing     {cause} at {observer}; {pluralize(count, 'row')} wait directly for it")

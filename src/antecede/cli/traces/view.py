@@ -1,4 +1,4 @@
-"""`antecede view PATH`: a trace as a page to explore; written, opened, or served and followed."""
+"""`antecede view PATH`: a trace as a page to explore, written, opened, or served and followed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any, Final
 from antecede.cli.files.browser import open_browser, serve_until_interrupted
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.option_rules import excludes, needs, refuse_unused
-from antecede.cli.trace_options import add_read_arguments, one_way, read_options
+from antecede.cli.trace_options import add_read_arguments, check_one_source, read_options
+from antecede.cli.traces.ask import CAUSALITY
 from antecede.errors import InputError
-from antecede.formatting import counted, harmless
+from antecede.formatting import harmless, pluralize
 from antecede.progress import Progress
 from antecede.tables import view
 from antecede.tables.causality import CAUSES, WAYS, Causality, EventRef
@@ -24,13 +25,12 @@ from antecede.tables.trace.user_tables import with_further
 SPARK: Final = "spark"
 MOST_FINDINGS: Final = 8
 
-_OF_SERVERS = "serve follow port no_browser"
 OPTION_RULES = (
     needs("master", engine=SPARK),
-    needs("in_run", "around"),
-    needs("force", "out", "tiles", why="nothing is replaced"),
-    excludes(f"out around most {_OF_SERVERS}", "tiles", why="pieces are made, and no page"),
-    excludes(_OF_SERVERS, "out", why="a page is written, and none is served"),
+    needs("run_id", "focus"),
+    needs("force", "output", "tiles", why="nothing is replaced"),
+    excludes("output focus max_events", "tiles", why="only tiles are written"),
+    excludes("serve follow port no_browser", "tiles", "output", why="files are written"),
 )
 
 
@@ -39,181 +39,185 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_read_arguments(parser, text=True)
     add(
-        "--around",
+        "--focus",
         metavar="ID",
-        help="begin near this event (ID@MEMBER: the arrival of a message at a member); of a trace "
-        "too large for one page, show what is near it",
+        help="event to start at; ID@MEMBER: arrival of a message at a member",
     )
-    add("--in-run", metavar="RUN", help="of which run, where an id is in several")
+    add("--run-id", metavar="RUN", help="run of the event, if several runs have the id")
     add(
-        "--by",
+        "--causality",
         choices=(*WAYS, SEQ),
-        help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
-        "declared causes; the first of these that the trace has, if not given; seq: each member's "
-        "own numbers (--member, --seq)",
+        help=f"{CAUSALITY}; seq: each member's sequence numbers (--member, --seq)",
     )
-    add("-o", "--out", metavar="F", help="write the page (.html) and open no browser")
-    add("--force", action="store_true", help="replace F or DIR where it exists")
+    add("-o", "--output", metavar="FILE", help="page to write (.html), without a browser")
+    add("--force", action="store_true", help="overwrite an existing FILE or DIR")
     add(
-        "--most",
+        "--max-events",
         type=int,
         default=view.LARGEST,
         metavar="N",
-        help=f"events that one page holds; a larger trace is served in tiles ({view.LARGEST:,})",
+        help=f"events on one page; a larger trace is served in tiles (default: {view.LARGEST:,})",
     )
     add("--serve", action="store_true", help="serve the page from this machine")
-    add("--follow", action="store_true", help="serve it, and show what the files get meanwhile")
-    add("--port", type=int, default=0, help="of the server (any that is free)")
-    add("--no-browser", action="store_true", help="print where the page is, and open nothing")
-    add(
-        "--tiles",
-        metavar="DIR",
-        help="cut the trace into pieces there, for `antecede view DIR`, and do nothing else",
-    )
+    add("--follow", action="store_true", help="serve the page and follow the growing files")
+    add("--port", type=int, default=0, metavar="PORT", help="port of the server (default: any)")
+    add("--no-browser", action="store_true", help="print the address and open no browser")
+    add("--tiles", metavar="DIR", help="folder to write tiles to, for antecede view DIR")
     add(
         "--engine",
         choices=("local", SPARK),
         default="local",
-        help="with --tiles: who cuts; spark for what does not fit into memory (Parquet)",
+        help="engine for --tiles; spark for Parquet beyond memory (default: local)",
     )
-    add("--master", metavar="M", help="Spark's master, as local[4] or spark://host:7077")
+    add("--master", metavar="MASTER", help="Spark master, such as local[4] or spark://host:7077")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the page. Raises InputError for what cannot be shown."""
+    """Write, open or serve the page. Raise InputError for input that cannot be shown."""
     _check(args)
     if args.engine == SPARK:
         refuse_unused(
             args,
-            "Spark cuts Parquet in the schema of antecede (`antecede convert --to parquet` writes "
-            "it), and looks for no causes",
+            "--engine spark reads Parquet in the event schema (`antecede convert --to parquet` "
+            "writes it)",
             but=["paths", "tiles", "engine", "master", "force"],
         )
-        return _cut_on_spark(args)
+        return _write_tiles_on_spark(args)
     if len(args.paths) == 1 and view.is_tiles(Path(args.paths[0])):
-        why = "the folder holds a trace in pieces"
-        refuse_unused(args, why, unused=["out", "follow", "by", "most", "format", "tiles"])
-        return _serve(args, view.Tiles(Path(args.paths[0]), _around(args)))
+        why = f"{args.paths[0]} contains tiles of a trace"
+        unused = ["output", "follow", "causality", "max_events", "format", "tiles"]
+        refuse_unused(args, why, unused=unused)
+        return _serve(args, view.Tiles(Path(args.paths[0]), _find_focus(args)))
     if args.follow:
-        how = {"around": args.around, "run": args.in_run, "most": args.most}
-        source = view.Followed(_title(args), args.paths, lambda: _read(args), by=_way(args), **how)
-        source.block({})  # so that what cannot be read is said before a browser opens
+        how = {"around": args.focus, "run": args.run_id, "most": args.max_events}
+        source = view.Followed(
+            _title(args), args.paths, lambda: _read(args), by=_choose_source(args), **how
+        )
+        source.block({})  # errors of reading come before the browser
         return _serve(args, source)
     with Progress("reading"):
         trace = _read(args)
-    if args.by != SEQ and not evidence.supports(trace.events, args.by, trace.format):
+    if args.causality != SEQ and not evidence.supports(trace.events, args.causality, trace.format):
         other = evidence.source_in(trace.events, trace.format)
         if other != evidence.NONE:
-            raise InputError(evidence.describe_other(args.by, other))
+            raise InputError(evidence.describe_other(args.causality, other))
         print(f"antecede: {evidence.describe_none(trace.events, trace.details)}", file=sys.stderr)
     if args.tiles is not None:
-        with Progress("cutting into pieces"):
-            said = view.write_tiles(
-                trace, Path(args.tiles), _title(args), by=_way(args), force=args.force
+        with Progress("writing tiles"):
+            written = view.write_tiles(
+                trace, Path(args.tiles), _title(args), by=_choose_source(args), force=args.force
             )
-        print(f"{counted(said['rows'], 'event')} -> {args.tiles}; look: antecede view {args.tiles}")
-        notes = ({"what": note} for note in said["notes"])
-        _print_findings([*said["lists"]["findings"], *notes])
+        count = pluralize(written["rows"], "event")
+        print(f"{count} -> {args.tiles}; explore: antecede view {args.tiles}")
+        notes = ({"what": note} for note in written["notes"])
+        _print_findings([*written["lists"]["findings"], *notes])
         return 0
-    large = len(trace.events) > args.most
+    large = len(trace.events) > args.max_events
+    by = _choose_source(args)
     if args.serve and not large:
-        how = {"around": args.around, "run": args.in_run, "most": args.most, "grows": False}
-        source = view.Followed(_title(args), args.paths, lambda: trace, by=_way(args), **how)
-        source.block({})  # so that an unknown event is an error before a browser opens
+        how = {"around": args.focus, "run": args.run_id, "most": args.max_events, "grows": False}
+        source = view.Followed(_title(args), args.paths, lambda: trace, by=by, **how)
+        source.block({})  # an unknown event is an error before a browser opens
         return _serve(args, source)
-    if large and args.out is None and (args.serve or args.around is None):
+    if large and args.output is None and (args.serve or args.focus is None):
         with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
             path = Path(folder) / view.TILES
-            with Progress("cutting into pieces"):
-                whole = Causality(trace, by=_way(args), unproven=True)
-                view.write_tiles(trace, path, _title(args), by=_way(args), causality=whole)
-            return _serve(args, view.Tiles(path, _around(args), lambda: whole))
+            with Progress("writing tiles"):
+                whole = Causality(trace, by=by, unproven=True)
+                view.write_tiles(trace, path, _title(args), by=by, causality=whole)
+            return _serve(args, view.Tiles(path, _find_focus(args), lambda: whole))
     return _write(args, trace)
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.most < 1:
-        raise InputError(f"--most {args.most}: a number of events, 1 or more")
+    if args.max_events < 1:
+        raise InputError(f"--max-events {args.max_events}: expected 1 or more")
     if not 0 <= args.port < 65_536:
-        raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
+        raise InputError(f"--port {args.port}: expected 0 (any free port) to 65535")
     if args.tiles is None and args.engine == SPARK:
-        raise InputError("--engine spark cuts a trace into pieces: say --tiles DIR, where to")
-    if args.out is not None:
-        if Path(args.out).suffix.lower() not in (".html", ".htm"):
-            raise InputError("name a page that ends in .html", path=args.out)
-        check_writable(Path(args.out), args.paths, args.force)
+        raise InputError("--engine spark: needs --tiles DIR")
+    if args.output is not None:
+        if Path(args.output).suffix.lower() not in (".html", ".htm"):
+            raise InputError("--output: expected a file name that ends in .html", path=args.output)
+        check_writable(Path(args.output), args.paths, args.force)
 
 
 def _read(args: argparse.Namespace) -> Trace:
-    options = one_way(read_options(args))
+    options = check_one_source(read_options(args))
     trace = read(args.paths, args.format, options, own=True)
-    if args.by == SEQ:
+    if args.causality == SEQ:
         trace = by_sequence(trace)
     return with_further(trace, options)
 
 
-def _way(args: argparse.Namespace) -> str | None:
-    """Return the way for `Causality`: `_read` makes causes of members' own numbers."""
-    return CAUSES if args.by == SEQ else str(args.by) if args.by is not None else None
+def _choose_source(args: argparse.Namespace) -> str | None:
+    """Return the source for `Causality`; `_read` turns sequence numbers into causes."""
+    if args.causality is None:
+        return None
+    return CAUSES if args.causality == SEQ else str(args.causality)
 
 
 def _title(args: argparse.Namespace) -> str:
     names = [Path(path).resolve().name or str(path) for path in args.paths]
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     title = ", ".join(names[:2]) + more
-    return title.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+    return title.encode(errors="backslashreplace").decode()  # surrogates are not UTF-8
 
 
-def _around(args: argparse.Namespace) -> EventRef | None:
-    if args.around is None:
+def _find_focus(args: argparse.Namespace) -> EventRef | None:
+    if args.focus is None:
         return None
-    return EventRef(args.around, None, args.in_run)
+    return EventRef(args.focus, None, args.run_id)
 
 
 def _write(args: argparse.Namespace, trace: Trace) -> int:
-    around = None
-    if args.around is not None:
-        around = view.event_named(trace.events, args.around, args.in_run)
-    with Progress("looking for what came before what"):
+    focus = None
+    if args.focus is not None:
+        focus = view.event_named(trace.events, args.focus, args.run_id)
+    with Progress("finding causes"):
         shown = view.picture(
-            trace, title=_title(args), by=_way(args), around=around, most=args.most
+            trace,
+            title=_title(args),
+            by=_choose_source(args),
+            around=focus,
+            most=args.max_events,
         )
         text = view.render_page(shown)
-    if args.out is not None:
-        out = Path(args.out)
+    if args.output is not None:
+        out = Path(args.output)
     else:
-        # Nobody else may read it: a trace can be confidential.
+        # A trace can be confidential: the folder is readable by its owner only.
         out = Path(tempfile.mkdtemp(prefix="antecede-view-")) / "page.html"
     save_text(out, text)
-    what = counted(shown.meta["events"], "event")
+    what = pluralize(shown.meta["events"], "event")
     print(f"{what}, {len(text) / 1e6:.1f} MB -> {out}")
     _print_findings(shown.meta["findings"])
-    if args.out is None and not args.no_browser:
+    if args.output is None and not args.no_browser:
         open_browser(out.as_uri())
     return 0
 
 
 def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
-    """Print what the page says beside the picture: rows that it lacks are among it."""
+    """Print the findings of the page, excluded rows among them."""
     for one in findings[:MOST_FINDINGS]:
         print(f"  - {harmless(one['what'])}")
     if len(findings) > MOST_FINDINGS:
-        print(f"  and {counted(len(findings) - MOST_FINDINGS, 'more finding')} on the page")
+        print(f"  and {pluralize(len(findings) - MOST_FINDINGS, 'more finding')} on the page")
 
 
-def _cut_on_spark(args: argparse.Namespace) -> int:
-    from antecede.cli.engines import needed_bytes
+def _write_tiles_on_spark(args: argparse.Namespace) -> int:
+    from antecede.cli.engines import estimate_bytes
     from antecede.cli.spark_session import session
     from antecede.spark import write_tiles as write_on_spark
 
     with (
-        session(args.master, needed_bytes(args.paths, args.format) or 0) as spark,
-        Progress("cutting into pieces"),
+        session(args.master, estimate_bytes(args.paths, args.format) or 0) as spark,
+        Progress("writing tiles"),
     ):
         rows = write_on_spark(
             spark.read.parquet(*args.paths), args.tiles, _title(args), force=args.force
         )
-    print(f"{counted(rows, 'row')} -> {args.tiles}; look: antecede view {args.tiles}")
+    print(f"{pluralize(rows, 'row')} -> {args.tiles}; explore: antecede view {args.tiles}")
     return 0
 
 

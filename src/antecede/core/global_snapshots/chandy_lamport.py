@@ -3,7 +3,7 @@
 A member that records sends a marker on every channel before anything else. The first marker makes
 its receiver record, and the channel of that marker was empty. Messages on another channel before
 its marker were in transit. A message that overtakes the marker is inside at its receiver and
-outside at its sender (`antecede snapshot chandy-lamport --channels any`).
+outside at its sender (`antecede check --snapshots chandy-lamport --channels any`).
 """
 
 from __future__ import annotations

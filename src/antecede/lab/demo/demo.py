@@ -214,5 +214,5 @@ def evaluate_piece() -> list[MeasuredOverhead]:
     )
     measured = evaluate()
     print(format_evaluation(measured))
-    say("All of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
+    say("All of it, to 900 peers, on Spark: antecede reproduce hierarchy -o out/hierarchy")
     return measured

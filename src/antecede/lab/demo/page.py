@@ -41,7 +41,7 @@ def write_page(
         evaluation_note=(
             "Control information of Evropeytsev et al.'s hierarchical "
             "protocol, simulated, delays "
-            f"{DELAY}; its slopes are stated for up to 900 peers. All of it: antecede study "
+            f"{DELAY}; its slopes are stated for up to 900 peers. All of it: antecede reproduce "
             "hierarchy."
         ),
         conditions=conditions,

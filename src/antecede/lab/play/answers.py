@@ -249,5 +249,5 @@ _FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _FactQuery], str]]]] = {
     "inside": ("channels in {all}", _compute_channel_contents),
     "greatest": ("greatest consistent cut below {all}", _compute_greatest),
     "check": ("search: antecede check {all}", _compute_check),
-    "snapshot": ("every interleaving: antecede snapshot {all}", _compute_snapshot_check),
+    "snapshot": ("every interleaving: antecede check --snapshots {all}", _compute_snapshot_check),
 }

@@ -83,11 +83,11 @@ def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
         sections=[_prepare_section(section, drawn) for section in findings.sections],
         beyond=_prepare_comparison(beyond) if beyond else None,
         marks=MARKS,
-        command=command or f"antecede study {findings.study}",
+        command=command or f"antecede reproduce {findings.study}",
         ours=command.startswith(SWEEP_COMMAND),
         kicker=SWEEP_COMMAND
         if command.startswith(SWEEP_COMMAND)
-        else f"antecede study {findings.study}",
+        else f"antecede reproduce {findings.study}",
         **look(),
     )
     return write_whole(folder / "index.html", page)

@@ -153,7 +153,8 @@ def _format_missing(missing: list[dict[str, Any]], ids: int) -> str:
     ]
     shown = table(("Missing ids", "references", "first named by"), rows, indent="")
     more = ids - len(rows)
-    return shown + (f"\n{counted(more, 'more id')} (--missing {ids} lists all)" if more else "")
+    hint = f"\n{counted(more, 'more id')} (--list-missing {ids} lists all)"
+    return shown + (hint if more else "")
 
 
 def _describe_no_findings(report: AuditReport) -> str:
@@ -214,7 +215,7 @@ def _list_notes(report: AuditReport) -> Notes:
         to = "" if ids is None else f" to {counted(ids, 'id')}"
         yield (
             f"{counted(report.missing_causes, 'reference')}{to} not in the trace",
-            "a consumer that waits for them never continues; --missing lists the ids",
+            "a consumer that waits for them never continues; --list-missing lists the ids",
         )
     if hint := details.get("separator_hint"):
         what, say = list_separators.words(hint)
@@ -259,7 +260,7 @@ def _list_clock_findings(report: AuditReport) -> Notes:
         )
         yield (
             f"{counted(len(defects), 'clock')} with a missing or lower entry: {shown}{more}",
-            "a restart, or several executions in one file (--delimiter)? pairs are not counted",
+            "a restart, or several executions in one file (--run-delimiter)? pairs are not counted",
         )
     yield from _list_counted_details(report.details, _CLOCK_NOTES)
     if hosts := report.details.get("unlogged_hosts"):

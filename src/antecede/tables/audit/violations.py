@@ -169,7 +169,7 @@ def list_findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield (
             what,
             "a member's rows are taken in file order; the table of edges uses the rows of sends: "
-            "see antecede meter",
+            "see antecede false-causality",
         )
     if found["not_counted"]:
         yield (
@@ -194,8 +194,8 @@ def describe_no_violations(found: Mapping[str, Any]) -> str:
         return none
     return (
         f"{none} ({counted(found['messages_received_by_some'], 'message')} not received by every "
-        "member, and a cause that was lost on its way is not counted as missing: antecede meter "
-        "--to-everybody)"
+        "member, and a cause that was lost on its way is not counted as missing: antecede "
+        "false-causality --broadcast)"
     )
 
 

@@ -134,7 +134,7 @@ class Summary:
             yield (
                 f"partial     {counted(self.messages_received_by_some, 'message')} not received by "
                 "every receiving member; the trace has no addressees, so a cause that was lost on "
-                "its way is not counted as missing (--to-everybody: all messages are for all)"
+                "its way is not counted as missing (--broadcast: all messages are for all)"
             )
         for reason, count in self.excluded_rows.items():
             more = len(self.never_sent) - SHOWN
@@ -183,7 +183,7 @@ class Summary:
             for row in self.absent.slice(0, SHOWN).to_pylist()
         ]
         more = len(self.absent) - len(named)
-        rest = f" and {more:,} more, see antecede audit --missing" if more else ""
+        rest = f" and {more:,} more, see antecede audit --list-missing" if more else ""
         causes = counted(len(self.absent), "reference")
         yield f"missing     {causes} to causes without a counted row: {', '.join(named)}{rest}"
 

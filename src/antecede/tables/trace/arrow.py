@@ -151,8 +151,14 @@ def choose_readers(
     return _drop_repeated_traces(chosen)
 
 
-_OPTION_NAMES = {"needs_run": "--group"}
-"""Command-line options of fields that only commands set."""
+_OPTION_NAMES = {
+    "regex": "--regex",
+    "delimiter": "--run-delimiter",
+    "separator": "--list-separator",
+    "time_unit": "--time-unit",
+    "needs_run": "--group",
+}
+"""Field of `ReadOptions` -> option of the command line."""
 
 
 def _check_options(
@@ -164,7 +170,7 @@ def _check_options(
     if used is not None:
         given = [option.name for option in fields(options) if getattr(options, option.name)]
         if idle := [_OPTION_NAMES.get(name, name) for name in given if name not in used]:
-            message = f"format {one.name} does not use {', '.join(idle)}; leave it out"
+            message = f"format {one.name} does not use {', '.join(idle)}; omit it"
             raise InputError(f"{message}, or give --format if this is another", path=str(path))
     return options
 

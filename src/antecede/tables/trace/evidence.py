@@ -143,8 +143,8 @@ def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None
 def describe_other(requested: str, available: str) -> str:
     """Return the error message for a requested source that the trace lacks."""
     return (
-        f"--by {requested}: the trace has no such data ({SOURCE}: {available}); omit --by, or "
-        "name the columns with --after or --clock"
+        f"--causality {requested}: the trace has no such data ({SOURCE}: {available}); omit "
+        "--causality, or name the columns with --after or --clock"
     )
 
 

@@ -98,6 +98,8 @@ def parse_json_object(line: str) -> dict[str, Any] | str:
     """Return the JSON object on a line, or its defect as text."""
     try:
         record = json.loads(line)
+    except json.JSONDecodeError as error:
+        return f"invalid JSON: {error.msg} at column {error.colno}"
     except (ValueError, RecursionError) as error:
         return f"invalid JSON: {error}"
     return record if isinstance(record, dict) else "not a JSON object"

@@ -157,7 +157,7 @@ def _choose_rows(causality: Causality, start: int | None, max_events: int, lates
         return np.arange(size)
     if start is None and not latest:
         raise InputError(
-            f"{size:,} events are more than a page can have ({max_events:,}); use --around ID "
+            f"{size:,} events are more than a page can have ({max_events:,}); use --focus ID "
             "for a page around an event, or omit -o to serve all of them in tiles"
         )
     times = list_axes(causality.events)

@@ -1,1 +1,1 @@
-"""`antecede compare`: what is asked, what is measured, the table."""
+"""`antecede compare`: configs, measures and table."""

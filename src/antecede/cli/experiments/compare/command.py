@@ -1,7 +1,7 @@
-"""`antecede compare bss idr sb --members 10,30 --delay 50-250`: several protocols, same messages.
+"""`antecede compare PROTOCOL...`: protocols on the same messages and delays.
 
-Draws go by the name of the message (`lab.simulate.random_streams`), so all protocols of a topology
-see the same arrivals.
+Random numbers depend on the name of the message (`lab.simulate.random_streams`), so all protocols
+of a topology see the same arrivals.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from antecede.cli.experiments.compare.measures import Compared, Ran, compared
+from antecede.cli.experiments.compare.measures import ProtocolRuns, SeedRun, summarize_runs
 from antecede.cli.experiments.compare.scenarios import (
-    Asked,
-    as_option,
-    protocols_of,
-    scenario_of,
-    sizes_of,
+    ProtocolChoice,
+    build_scenario,
+    name_option,
+    parse_protocols,
+    parse_sizes,
 )
 from antecede.cli.experiments.compare.table import csv_lines, markdown, plain_values, report
 from antecede.cli.files.output import check_writable, save_text
@@ -34,9 +34,9 @@ from antecede.progress import Progress
 
 RATE_HZ = 12.5
 LOOSEN = {"topology": "--members", "workload": "--rate", "run": "--seconds"}
-"""Options to lower, in place of a scenario file's keys."""
+"""Options to lower, in place of the keys of a config."""
 
-OPTION_RULES = (needs("force", "csv", why="nothing is written"),)
+OPTION_RULES = (needs("force", "output_csv", why="nothing is written"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,51 +46,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "protocols",
         nargs="+",
         metavar="PROTOCOL",
-        help="NAME or NAME/VARIANT of antecede protocols, or FILE.py:CLASS; options after it: r=10",
+        help="NAME, NAME/VARIANT or FILE.py:CLASS, followed by its options, such as r=10",
     )
-    add("--members", default="10", metavar="N[,N]", help="with an application, a sweep (10)")
-    add("--delay", default="50-250", help='in ms, or with a unit: "uniform 1-2 s" (default 50-250)')
-    add("--topology", choices=("mesh", "hierarchy", "pubsub"), default="mesh")
+    add("--members", default="10", metavar="N,...", help="group sizes (default: 10)")
+    add(
+        "--delay",
+        default="50-250",
+        metavar="MS",
+        help='delays, ms, or with a unit, such as "uniform 1-2 s" (default: 50-250)',
+    )
+    add(
+        "--topology",
+        choices=("mesh", "hierarchy", "pubsub"),
+        default="mesh",
+        help="topology of protocols that support it (default: mesh)",
+    )
     add(
         "--rate",
         type=float,
         default=RATE_HZ,
         metavar="HZ",
-        help="a peer's messages a second (12.5)",
+        help=f"messages of a peer per second (default: {RATE_HZ})",
     )
-    add("--fifo", action="store_true", help="channels do not reorder")
-    add("--loss", type=float, default=0.0, help="probability of a copy (default 0)")
-    add("--answers", type=float, metavar="P", help="messages that answer one (0.5 with sb, else 0)")
+    add("--fifo", action="store_true", help="use FIFO channels (default: channels reorder)")
     add(
-        "--accuracy",
-        default="1 ms",
-        metavar="MS",
-        help="of clocks, for protocols that use them (1)",
+        "--loss",
+        type=float,
+        default=0.0,
+        metavar="FRACTION",
+        help="fraction of copies that are lost, 0 to 1 (default: 0)",
     )
-    add("--seconds", type=float, help="of sending (default: until steady, and up to 4 more)")
-    add("--seed", type=int, default=0, help="the first (default 0)")
-    add("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
+    add(
+        "--reply-fraction",
+        type=float,
+        metavar="FRACTION",
+        help="fraction of messages that are replies, 0 to 1 (default: 0.5 with sb, else 0)",
+    )
+    add("--accuracy", default="1 ms", metavar="MS", help="accuracy of clocks, ms (default: 1)")
+    add(
+        "--seconds",
+        type=float,
+        metavar="SECONDS",
+        help="duration of sending (default: a warm-up and up to 4 s)",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="first seed (default: 0)")
+    add("--seeds", type=int, default=1, metavar="N", help="runs per protocol (default: 1)")
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--json", action="store_true", help="every figure of every run, as JSON")
-    shown.add_argument("--markdown", action="store_true", help="the table as Markdown")
-    add("--csv", metavar="F", help="write the table, with intervals, to a file too")
-    add("--force", action="store_true", help="replace F where it exists")
+    shown.add_argument("--json", action="store_true", help="print all metrics of all runs as JSON")
+    shown.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    add("--output-csv", metavar="FILE", help="file for the table with intervals (.csv)")
+    add("--force", action="store_true", help="overwrite an existing FILE")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run every protocol at every size with every seed and print the table; returns 0."""
+    """Run all protocols, sizes and seeds, and print the table; return 0."""
     check_seeds(args)
-    asked, sizes = protocols_of(args.protocols), sizes_of(args.members)
-    if args.csv is not None:
-        read = [one.target.rpartition(":")[0] for one in asked if is_file_target(one.target)]
-        check_writable(Path(args.csv), read, args.force)
-        if Path(args.csv).suffix.lower() != ".csv":
-            raise InputError("--csv: name a file that ends in .csv", path=args.csv)
-    scenarios = {(one, size): scenario_of(one, args, size) for size in sizes for one in asked}
+    chosen, sizes = parse_protocols(args.protocols), parse_sizes(args.members)
+    if args.output_csv is not None:
+        read = [one.target.rpartition(":")[0] for one in chosen if is_file_target(one.target)]
+        check_writable(Path(args.output_csv), read, args.force)
+        if Path(args.output_csv).suffix.lower() != ".csv":
+            raise InputError(
+                "--output-csv: expected a file name that ends in .csv", path=args.output_csv
+            )
+    scenarios = {(one, size): build_scenario(one, args, size) for size in sizes for one in chosen}
     seeds = range(args.seed, args.seed + args.seeds)
     done = _all_cells(scenarios, args, seeds)
-    if args.csv is not None:
-        save_text(Path(args.csv), "\n".join(csv_lines(done, seeds)) + "\n")
+    if args.output_csv is not None:
+        save_text(Path(args.output_csv), "\n".join(csv_lines(done, seeds)) + "\n")
     if args.json:
         print(json.dumps(plain_values(done, seeds), indent=2, ensure_ascii=False))
     elif args.markdown:
@@ -102,57 +125,57 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _all_cells(
-    scenarios: Mapping[tuple[Asked, int], Scenario], args: argparse.Namespace, seeds: range
-) -> list[Compared]:
-    """Run every cell; what members refuse is met before the first of them runs."""
-    members = {cell: _members(scenario, args.seed) for cell, scenario in scenarios.items()}
+    scenarios: Mapping[tuple[ProtocolChoice, int], Scenario], args: argparse.Namespace, seeds: range
+) -> list[ProtocolRuns]:
+    """Run all cells; errors of members are raised before the first run."""
+    members = {cell: _make_members(scenario, args.seed) for cell, scenario in scenarios.items()}
     _check_used(args, scenarios, members)
-    done: list[Compared] = []
+    done: list[ProtocolRuns] = []
     with Progress("simulating") as progress:
         for cell, scenario in scenarios.items():
             one, size = cell
-            runs: list[Ran] = []
+            runs: list[SeedRun] = []
             for place, seed in enumerate(seeds, len(done) * len(seeds) + 1):
                 progress.label = f"{one.name}, {size:,}: {place} of {len(scenarios) * len(seeds)}"
-                runs.append(_ran(scenario, seed, progress))
-            done.append(compared(one.name, scenario, members[cell], runs, args.topology))
+                runs.append(_run_seed(scenario, seed, progress))
+            done.append(summarize_runs(one.name, scenario, members[cell], runs, args.topology))
     return done
 
 
 def _check_used(
     args: argparse.Namespace,
-    scenarios: Mapping[tuple[Asked, int], Scenario],
-    members: Mapping[tuple[Asked, int], Mapping[int, Protocol]],
+    scenarios: Mapping[tuple[ProtocolChoice, int], Scenario],
+    members: Mapping[tuple[ProtocolChoice, int], Mapping[int, Protocol]],
 ) -> None:
-    """Refuse options that no protocol looks at; a protocol of the user's may look at all."""
+    """Raise InputError for options that no protocol uses; a user's protocol may use all."""
     if not any(
         is_file_target(cell[0].target) or any(one.needs_ticks for one in made.values())
         for cell, made in members.items()
     ):
-        refuse_unused(args, "none of these protocols goes by clocks", unused=["accuracy"])
+        refuse_unused(args, "no protocol in this call uses clocks", unused=["accuracy"])
     if all(kind_of(one.topology) != args.topology for one in scenarios.values()):
-        why = f"none of these protocols runs on a {args.topology}"
+        why = f"no protocol in this call supports --topology {args.topology}"
         refuse_unused(args, why, unused=["topology"])
 
 
-def _members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
-    """Make the members once before anything runs: they may refuse delays and clocks."""
+def _make_members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
+    """Return members made before the first run; they may reject delays and clocks."""
     try:
-        with within_memory(scenario, loosen=LOOSEN, name=_name(scenario)):
+        with within_memory(scenario, loosen=LOOSEN, name=_describe(scenario)):
             return make_members(scenario, seed).members
     except ScenarioError as error:
-        raise InputError(as_option(error.message)) from error
+        raise InputError(name_option(error.message)) from error
 
 
-def _name(scenario: Scenario) -> str:
+def _describe(scenario: Scenario) -> str:
     return f"{scenario.protocol} with {len(scenario.topology.senders()):,} members"
 
 
-def _ran(scenario: Scenario, seed: int, progress: Progress) -> Ran:
+def _run_seed(scenario: Scenario, seed: int, progress: Progress) -> SeedRun:
     reached = Reached(progress)
-    with within_memory(scenario, loosen=LOOSEN, reached=reached, name=_name(scenario)):
+    with within_memory(scenario, loosen=LOOSEN, reached=reached, name=_describe(scenario)):
         result, recording = run_readable(scenario, seed, True, reached)
         seen = delivery_waits(recording)
         more = {} if seen is None else seen.counts().figures()
         halves = half_widths(result, recording, seen)
-    return Ran(seed, {**result.figures, **more}, halves, result.caveats)
+    return SeedRun(seed, {**result.figures, **more}, halves, result.caveats)

@@ -1,4 +1,4 @@
-"""Measures of `antecede compare`: a value, and half of its 95 % interval."""
+"""Measures of `antecede compare`: values with half of their 95 % intervals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from antecede.core.protocols import Protocol, Relation, entry, relation_of
-from antecede.formatting import counted, were
+from antecede.formatting import pluralize, were
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh
 from antecede.lab.simulate.config import Scenario
@@ -15,27 +15,27 @@ from antecede.lab.simulate.outputs import FULL, half_width
 
 ORDERS = {
     "NONE": ("none", "no order"),
-    "FIFO": ("fifo", "of each sender"),
-    "BY_DELIVERY": ("causal", "after all that its sender had delivered or sent"),
-    "BY_RECEIPT": ("receipt", "after all that had arrived at its sender"),
-    "BY_REPLY": ("replies", "an answer after what it answers"),
+    "FIFO": ("fifo", "the order of each sender"),
+    "BY_DELIVERY": ("causal", "after all messages that its sender had delivered or sent"),
+    "BY_RECEIPT": ("receipt", "after all messages that had arrived at its sender"),
+    "BY_REPLY": ("replies", "replies after their parent"),
     "BY_TOPIC": ("topics", "causal among messages with a common topic"),
-    "TOTAL": ("total", "causal, and the same for all; own messages in their turn, waits counted"),
+    "TOTAL": ("total", "causal, and the same for all members, own messages included"),
 }
-"""Name of a relation -> the word in the table, and what it means."""
+"""Name of a relation -> term in the table, and its meaning."""
 SHORT = {relation: ORDERS[relation.name][0] for relation in Relation}
 MEANING = dict(ORDERS.values())
 
 
 class Measure(NamedTuple):
-    """One column of figures."""
+    """Column of figures."""
 
     name: str
     figure: str
-    """Name of a figure of a run; one that begins with a point is of each role."""
+    """Name of a metric of a run; with a leading point it is of each role."""
     of: str = ""
     scale: float = 1.0
-    """100: shown in percent."""
+    """Factor of the shown value; 100 for percent."""
     digits: int = 1
 
 
@@ -62,59 +62,59 @@ class Value(NamedTuple):
 
     value: float | None
     half: float | None = None
-    """None: not known, for a run too short for batches."""
+    """None: the run is too short for batches."""
 
     @property
-    def doubtful(self) -> bool:
-        """Tell whether the interval is wider than a tenth of the figure to each side."""
+    def is_doubtful(self) -> bool:
+        """True if half of the interval exceeds a tenth of the figure."""
         if self.value is None or self.half is None:
             return False
         return self.half > abs(self.value) / 10 and self.half > 0
 
 
-class Ran(NamedTuple):
-    """One run."""
+class SeedRun(NamedTuple):
+    """Metrics of a run."""
 
     seed: int
     figures: Mapping[str, float]
     halves: Mapping[str, float]
-    """Half of the 95 % interval by figure, from batches; see `lab.simulate.outputs.confidence`."""
+    """Half of the 95 % interval by metric, from batches (`lab.simulate.outputs.confidence`)."""
     caveats: Mapping[str, str] = {}
 
 
-class Compared(NamedTuple):
-    """One protocol in a group of one size, and its runs."""
+class ProtocolRuns(NamedTuple):
+    """Runs of a protocol in a group of one size."""
 
     name: str
     scenario: Scenario
     order: str
     remarks: tuple[str, ...]
-    runs: tuple[Ran, ...]
+    runs: tuple[SeedRun, ...]
 
     @property
     def members(self) -> int:
-        """Members with an application."""
+        """Number of members with an application."""
         return len(self.scenario.topology.senders())
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Whose messages are counted apart."""
+        """Roles with separate counts."""
         tree = isinstance(self.scenario.topology, Hierarchy)
         return (INTERNAL, EXTERNAL) if tree else (PEER,)
 
     def mean(self, figure: str) -> float | None:
-        """Return the mean of a figure over the seeds; None where no run has it."""
+        """Return the mean of a metric over the seeds; None without values."""
         found = [run.figures[figure] for run in self.runs if figure in run.figures]
         return statistics.fmean(found) if found else None
 
     def total(self, figure: str) -> float:
-        """Return the sum of what is counted, over the seeds."""
+        """Return the sum of a count over the seeds."""
         return sum(run.figures.get(figure, 0) for run in self.runs)
 
     def value(self, measure: Measure, role: str = "") -> Value:
-        """Return a measure over the seeds; its value is None where nothing was measured."""
+        """Return a measure over the seeds; value None: not measured."""
         figure = role + measure.figure if measure.figure.startswith(".") else measure.figure
-        each = [_of_run(run, measure, figure) for run in self.runs]
+        each = [_measure(run, measure, figure) for run in self.runs]
         found = [one for one in each if one is not None]
         if not found:
             return Value(None)
@@ -127,14 +127,14 @@ class Compared(NamedTuple):
         pooled = measure.scale * self.total(figure) / whole if whole else None
         return Value(statistics.fmean(found) if pooled is None else pooled, half)
 
-    def doubtful(self) -> bool:
-        """Tell whether the interval of any figure is wider than a tenth of it to each side."""
+    def is_doubtful(self) -> bool:
+        """Return whether half of an interval exceeds a tenth of its figure."""
         values = [self.value(one, role) for role in self.roles for one in BYTES]
-        return any(one.doubtful for one in [*values, *map(self.value, REST)])
+        return any(one.is_doubtful for one in [*values, *map(self.value, REST)])
 
 
-def _of_run(run: Ran, measure: Measure, figure: str) -> float | None:
-    """Return a measure of one run; a count that a run does not have is 0 where it counts others."""
+def _measure(run: SeedRun, measure: Measure, figure: str) -> float | None:
+    """Return a measure of one run, or None."""
     if not measure.of:
         return run.figures.get(figure)
     whole = run.figures.get(measure.of, 0)
@@ -143,26 +143,28 @@ def _of_run(run: Ran, measure: Measure, figure: str) -> float | None:
     return measure.scale * run.figures.get(figure, 0) / whole
 
 
-def compared(
+def summarize_runs(
     name: str,
     scenario: Scenario,
     members: Mapping[int, Protocol],
-    runs: Sequence[Ran],
+    runs: Sequence[SeedRun],
     topology: str,
-) -> Compared:
-    """Return a protocol with its runs; `topology` is the kind that was asked for."""
+) -> ProtocolRuns:
+    """Return the comparison of a protocol with remarks; `topology`: the requested kind."""
     own = is_file_target(scenario.protocol)
     remarks = [one.guarantee.remark for one in members.values()][:1]
     if not own and scenario.variant in entry(scenario.protocol).defective:
-        remarks.append("as published, with its defect: meant to show what goes wrong")
+        remarks.append("as published, with a known defect")
     if scenario.protocol == "sb" and not scenario.workload.answers:
-        remarks.append("nothing is an answer here (--answers), so nothing has an order")
+        remarks.append("without replies (--reply-fraction) it promises no order")
     if topology == "hierarchy" and isinstance(scenario.topology, Mesh):
-        remarks.append("flat: as many peers, each channel direct, arrivals of its own")
-    found = Compared(name, scenario, SHORT[relation_of(members)], (), tuple(runs))
-    remarks += _what_went_wrong(found)
+        remarks.append("flat: as many peers with direct channels and other arrivals")
+    found = ProtocolRuns(name, scenario, SHORT[relation_of(members)], (), tuple(runs))
+    remarks += _describe_failures(found)
     if any("causal.checked" not in run.figures for run in runs):
-        remarks.append(f"held, too early and unnecessary are looked for in up to {FULL:,} messages")
+        remarks.append(
+            f"held, violations and needless holds are counted in up to {FULL:,} messages"
+        )
     remarks += dict.fromkeys(
         f"{', '.join(name for name, reason in run.caveats.items() if reason == why)}: {why}"
         for run in runs
@@ -171,33 +173,37 @@ def compared(
     return found._replace(remarks=tuple(remark for remark in remarks if remark))
 
 
-def _what_went_wrong(found: Compared) -> list[str]:
+def _describe_failures(found: ProtocolRuns) -> list[str]:
     remarks = []
     if owed := found.total("undelivered"):
-        why = _unrecovered(found.scenario) if found.scenario.links.loss else "messages are stuck"
-        remarks.append(f"{counted(round(owed), 'delivery', 'deliveries')} never happened: {why}")
+        why = (
+            _describe_loss(found.scenario)
+            if found.scenario.links.loss
+            else "messages are held forever"
+        )
+        remarks.append(f"{pluralize(round(owed), 'delivery', 'deliveries')} never happened: {why}")
     if broken := found.total("promise_violations"):
         checked = found.total("violations.checked")
-        of = counted(round(checked), "delivery", "deliveries")
-        remarks.append(f"its own order was broken by {broken:,.0f} of {of}")
-    if refused := found.total("rejected") + found.total("discarded"):
+        of = pluralize(round(checked), "delivery", "deliveries")
+        remarks.append(f"{broken:,.0f} of {of} broke the promised order")
+    if rejected := found.total("rejected") + found.total("discarded"):
         remarks.append(
-            f"{counted(round(refused), 'message')} {were(round(refused))} refused or given up "
-            "on arrival"
+            f"{pluralize(round(rejected), 'message')} {were(round(rejected))} rejected or "
+            "discarded on arrival"
         )
     if unsent := found.total("unsent"):
         remarks.append(
-            f"{counted(round(unsent), 'answer')} {were(round(unsent))} never sent: "
-            "what is answered never came"
+            f"{pluralize(round(unsent), 'reply', 'replies')} {were(round(unsent))} never sent: "
+            "their parents never came"
         )
     return remarks
 
 
-def _unrecovered(scenario: Scenario) -> str:
-    """Say that what is lost is lost, and which variant would bring it back."""
+def _describe_loss(scenario: Scenario) -> str:
+    """Return the text about lost messages, with a variant that recovers them."""
     if is_file_target(scenario.protocol):
-        return "what is lost is not recovered"
+        return "lost messages are not recovered"
     found = entry(scenario.protocol)
     able = [name for name in found.variants if "recover" in name and name != scenario.variant]
     hint = f" ({found.name}/{able[0]} does)" if able and "recover" not in scenario.variant else ""
-    return f"what is lost is not recovered{hint}"
+    return f"lost messages are not recovered{hint}"

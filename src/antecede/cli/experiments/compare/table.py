@@ -14,12 +14,12 @@ from antecede.cli.experiments.compare.measures import (
     MEANING,
     MEASURES,
     REST,
-    Compared,
     Measure,
+    ProtocolRuns,
     Value,
 )
-from antecede.cli.text_table import Column, columns, explained, short
-from antecede.formatting import counted
+from antecede.cli.text_table import Column, columns, explain_terms, short
+from antecede.formatting import pluralize
 from antecede.lab.simulate import Hierarchy, PubSub, delay_in_full
 from antecede.lab.simulate.config import scenario_mapping
 from antecede.lab.simulate.outputs import BATCHES, short_batches
@@ -34,54 +34,56 @@ COLUMNS = (
     Column(("wait", "mean", "ms")),
     Column(("", "p99", "ms")),
     Column(("", "held", "%")),
-    Column(("too", "early", "%")),
+    Column(("", "viol.", "%")),
     Column(("by", "rcpt.", "%")),
-    Column(("un-", "nec.", "%")),
-    Column(("", "notes", "")),
+    Column(("need-", "less", "%")),
+    Column(("ctrl", "msgs", "")),
 )
 SIZE = 1
-"""Place of the column that stands only where there are several sizes."""
+"""Index of the column that is shown only for several sizes."""
 SHOWN = REST[:-1]
-"""The promise that was broken stands in a remark."""
+"""Columns; a broken promise is a remark."""
 LEGEND = (
-    ("control", "information of a message: bytes as its source counts them, and as on the wire"),
-    ("stored", "what a member keeps for ordering, mean over members and time"),
+    (
+        "control",
+        "control information per message, bytes: as the source counts them, and on the wire",
+    ),
+    ("stored", "bytes that a member stores for ordering, mean over members and time"),
     (
         "wait",
-        "from arrival to delivery, mean and p99 over deliveries of what was sent after the warm "
-        "part; held: of all deliveries, those that waited at all",
+        "time from arrival to delivery, mean and p99, of messages sent after the warm-up; held: "
+        "fraction of deliveries that waited",
     ),
     (
-        "too early",
-        "delivered before, or without, a message that it causally follows (under-ordering); by "
-        "receipt (rcpt.): one that had arrived at its sender",
+        "viol.",
+        "violations: deliveries before, or without, a cause; by receipt (rcpt.): a cause that "
+        "had arrived at the sender",
     ),
     (
-        "unnec.",
-        "unnecessary: held although all that it causally follows had been delivered "
-        "(over-ordering)",
+        "needless",
+        "deliveries held although all causes had been delivered",
     ),
-    ("notes", "copies of the protocol's own messages, for each message of the application"),
+    ("ctrl msgs", "copies of control messages, per message of the application"),
 )
-DOUBT = ("±", "to each side of the figure above it is its 95 % interval")
+DOUBT = ("±", "half of the 95 % interval of the figure above")
 
 
-def report(done: Sequence[Compared], args: argparse.Namespace, width: int) -> Iterator[str]:
-    """Yield the question, the table, what its columns mean, and remarks."""
-    for line in _question(done, args):
+def report(done: Sequence[ProtocolRuns], args: argparse.Namespace, width: int) -> Iterator[str]:
+    """Yield the setup, the table, the meaning of its columns, and remarks."""
+    for line in _describe_setup(done, args):
         yield from textwrap.wrap(line, width, break_on_hyphens=False)
     yield ""
     sweep = len(_sizes(done)) > 1
-    rows = [cells for one in done for cells in _rows(one)]
+    rows = [cells for one in done for cells in _list_rows(one)]
     heads = [head for at, head in enumerate(COLUMNS) if sweep or at != SIZE]
     kept = [[cell for at, cell in enumerate(row) if sweep or at != SIZE] for row in rows]
     yield from columns(heads, kept, width)
     yield ""
     orders = {one.order: MEANING[one.order] for one in done}
     words = [("order", "; ".join(f"{word}: {what}" for word, what in orders.items())), *LEGEND]
-    if any(one.doubtful() for one in done):
+    if any(one.is_doubtful() for one in done):
         words.append(DOUBT)
-    yield from explained(words, width)
+    yield from explain_terms(words, width)
     remarks = [
         (one.name + (f", {one.members:,}" if sweep else ""), "; ".join(one.remarks))
         for one in done
@@ -89,14 +91,14 @@ def report(done: Sequence[Compared], args: argparse.Namespace, width: int) -> It
     ]
     if remarks:
         yield ""
-        yield from explained(remarks, width)
+        yield from explain_terms(remarks, width)
 
 
-def _sizes(done: Sequence[Compared]) -> list[int]:
+def _sizes(done: Sequence[ProtocolRuns]) -> list[int]:
     return list(dict.fromkeys(one.members for one in done))
 
 
-def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str]:
+def _describe_setup(done: Sequence[ProtocolRuns], args: argparse.Namespace) -> Iterator[str]:
     sizes = _sizes(done)
     first = [next(one for one in done if one.members == size) for size in sizes]
     scenario = done[0].scenario
@@ -105,44 +107,44 @@ def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[st
     lost = f", {args.loss:.2%} lost" if args.loss else ""
     place = where.get(args.topology, "")
     if isinstance(scenario.topology, PubSub):
-        place = counted(len(scenario.topology.subgroups), "subgroup")
-        place += f", {counted(scenario.topology.topics, 'topic')}"
+        place = pluralize(len(scenario.topology.subgroups), "subgroup")
+        place += f", {pluralize(scenario.topology.topics, 'topic')}"
     who = ", ".join(f"{size:,}" for size in sizes[:-1])
-    who += (" and " if who else "") + counted(sizes[-1], "peer")
+    who += (" and " if who else "") + pluralize(sizes[-1], "peer")
     yield f"{who} in {place}, delay {delay_in_full(scenario.links.delay)}, {channels}{lost}"
     every = delay_in_full(scenario.workload.interval)
     answers = scenario.workload.answers
-    told = (f", {answers:.0%} of them answers" if answers else "") if len(sizes) == 1 else ""
-    sent = [counted(round(one.total("sent") / len(one.runs)), "message") for one in first]
+    told = (f", {answers:.0%} of them replies" if answers else "") if len(sizes) == 1 else ""
+    sent = [pluralize(round(one.total("sent") / len(one.runs)), "message") for one in first]
     runs = [f"{n} within {one.scenario.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
-    rate = f"{args.rate:g} message{'s' * (args.rate != 1)}"
-    sends = f"each sends {rate} a second, one every {every}: "
+    rate = f"{args.rate:g} message{'s' * (args.rate != 1)}/s"
+    sends = f"each sends {rate}, one every {every}: "
     yield sends + ", ".join(runs) + told
     measured = [f"{one.scenario.duration_s - one.scenario.warm_s:.3g}" for one in first]
     spans = ", ".join(dict.fromkeys(measured))
     yield (
-        f"bytes and waits of what is sent from {scenario.warm_s:.3g} s on, for {spans} s; "
+        f"bytes and waits of messages sent from {scenario.warm_s:.3g} s on, for {spans} s; "
         + (f"seed {args.seed}" if args.seeds == 1 else f"means of {args.seeds} seeds")
     )
     if args.seeds == 1 and any(short_batches(one.scenario) for one in first):
         yield (
-            f"so short a time tells little: a tenth of it, of which {BATCHES} are compared, is "
-            "shorter than a delay, and intervals come out too narrow; give --seeds 5 or --seconds"
+            f"intervals are too narrow: {BATCHES} parts of the time are compared, each shorter "
+            "than a delay; give --seeds 5 or --seconds"
         )
 
 
-def _rows(one: Compared) -> Iterator[tuple[str, ...]]:
-    """Yield a line, or three for a hierarchy; under each its intervals where one is wide."""
-    size, doubtful = f"{one.members:,}", one.doubtful()
+def _list_rows(one: ProtocolRuns) -> Iterator[tuple[str, ...]]:
+    """Yield a line, or three for a hierarchy, each followed by its intervals if one is wide."""
+    size, is_doubtful = f"{one.members:,}", one.is_doubtful()
     if not isinstance(one.scenario.topology, Hierarchy):
         values = [*_values(one, BYTES, one.roles[0]), *_values(one, SHOWN)]
         yield (one.name, size, one.order, *_cells(values))
-        if doubtful:
+        if is_doubtful:
             yield ("  ±", "", "", *_halves(values))
         return
     values = _values(one, SHOWN)
     yield (one.name, size, one.order, "", "", "", *_cells(values))
-    if doubtful:
+    if is_doubtful:
         yield ("  ±", "", "", "", "", "", *_halves(values))
     for role in one.roles:
         values = _values(one, BYTES, role)
@@ -150,14 +152,14 @@ def _rows(one: Compared) -> Iterator[tuple[str, ...]]:
 
 
 def _values(
-    one: Compared, measures: Sequence[Measure], role: str = ""
+    one: ProtocolRuns, measures: Sequence[Measure], role: str = ""
 ) -> list[tuple[Measure, Value]]:
     return [(measure, one.value(measure, role)) for measure in measures]
 
 
 def _cells(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
     for measure, value in values:
-        # A protocol without notes of its own has counted them: there are none.
+        # Without a count there were no control messages.
         empty = measure.name == "control_messages_per_message" and value.value is None
         yield short(0 if empty else value.value, measure.digits)
 
@@ -172,11 +174,11 @@ def _halves(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
 KEYS = ("protocol", "order", "role", "members", "seeds", "first_seed", "warm_s", "seconds")
 
 
-def csv_lines(done: Sequence[Compared], seeds: range) -> Iterator[str]:
-    """Yield a heading and a line for each protocol, size and role; unmeasured cells are empty.
+def csv_lines(done: Sequence[ProtocolRuns], seeds: range) -> Iterator[str]:
+    """Yield a heading and a line per protocol, size and role; unmeasured cells are empty.
 
-    `NAME_ci95` is half of the 95 % interval of the figure before it. The role "all" of a hierarchy
-    has the figures that are not counted by role.
+    `NAME_ci95` is half of the 95 % interval of NAME. The role "all" of a hierarchy has the figures
+    that are not counted by role.
     """
     yield _csv_line([*KEYS, *(f"{one.name}{end}" for one in MEASURES for end in ("", "_ci95"))])
     for one in done:
@@ -191,7 +193,7 @@ def csv_lines(done: Sequence[Compared], seeds: range) -> Iterator[str]:
             yield _csv_line([*key, span, *values])
 
 
-def _by_role(one: Compared) -> list[tuple[str, Sequence[Measure]]]:
+def _by_role(one: ProtocolRuns) -> list[tuple[str, Sequence[Measure]]]:
     if len(one.roles) == 1:
         return [(one.roles[0], MEASURES)]
     return [("all", REST), *((role, BYTES) for role in one.roles)]
@@ -203,13 +205,13 @@ def _csv_line(cells: Sequence[object]) -> str:
     return text.getvalue()
 
 
-def markdown(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str]:
-    """Yield the question and the table as Markdown, each figure with its interval."""
-    for line in _question(done, args):
+def markdown(done: Sequence[ProtocolRuns], args: argparse.Namespace) -> Iterator[str]:
+    """Yield the setup and the table as Markdown, each figure with its interval."""
+    for line in _describe_setup(done, args):
         yield line + "  "
     yield ""
     heads = [" ".join(word for word in head.heading if word) for head in COLUMNS]
-    heads = [head.replace("by rcpt. %", "too early by receipt %") for head in heads]
+    heads = [head.replace("by rcpt. %", "violations by receipt %") for head in heads]
     yield f"| {' | '.join(heads)} |"
     marks = ("---" if head.words else "---:" for head in COLUMNS)
     yield f"| {' | '.join(marks)} |"
@@ -218,7 +220,7 @@ def markdown(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str
             name = one.name if role in ("all", *one.roles[:1]) or len(one.roles) == 1 else ""
             name = role if len(one.roles) > 1 and role != "all" else name
             cells = [
-                _marked(measure, one.value(measure, role)) if measure in measures else ""
+                _format_value(measure, one.value(measure, role)) if measure in measures else ""
                 for measure in (*BYTES, *SHOWN)
             ]
             escaped = name.replace("|", "\\|")
@@ -227,17 +229,17 @@ def markdown(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str
     yield "± is half of the 95 % interval."
 
 
-def _marked(measure: Measure, value: Value) -> str:
+def _format_value(measure: Measure, value: Value) -> str:
     (shown,) = _cells([(measure, value)])
     return shown if not value.half else f"{shown} ± {short(value.half, measure.digits)}"
 
 
-def plain_values(done: Sequence[Compared], seeds: range) -> dict[str, Any]:
-    """Return every figure of every run."""
-    return {"seeds": list(seeds), "protocols": [_plain(one) for one in done]}
+def plain_values(done: Sequence[ProtocolRuns], seeds: range) -> dict[str, Any]:
+    """Return all metrics of all runs."""
+    return {"seeds": list(seeds), "protocols": [_to_values(one) for one in done]}
 
 
-def _plain(one: Compared) -> dict[str, Any]:
+def _to_values(one: ProtocolRuns) -> dict[str, Any]:
     return {
         "name": one.name,
         "members": one.members,

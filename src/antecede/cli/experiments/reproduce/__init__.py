@@ -1,1 +1,1 @@
-"""`antecede study`: a source's evaluation, and what it prints."""
+"""`antecede reproduce`: evaluation of a paper, and its output."""

@@ -1,8 +1,4 @@
-"""`antecede study NAME`: run a source's evaluation on Spark and write its page.
-
-Exit codes: 0 all runs gave figures, 1 some failed (listed; the rest is written), 2 wrong call or
-setup, 130 stopped by the user: the same command goes on from there.
-"""
+"""`antecede reproduce NAME`: evaluation of a paper on Spark, and its page."""
 
 from __future__ import annotations
 
@@ -29,83 +25,102 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL = "all"
-"""Instead of a name: every study, in one session of Spark."""
+"""Name for all papers, in one Spark session."""
 
 RUN_RULES = (
-    excludes("fresh only engine master py_files conf", "redraw", why="nothing is run"),
-    excludes("master py_files conf", engine="local", why="it runs without Spark"),
+    excludes("no_cache filter engine", "report_only", why="there is no run"),
+    excludes("master py_files conf", "report_only", engine="local", why="Spark is not used"),
 )
 OPTION_RULES = RUN_RULES
+EPILOG = """\
+Results are cached in FOLDER, so an interrupted command continues.
+Example: antecede reproduce hierarchy --quick
+Exit code: 1 if runs failed, else 0.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `antecede study`."""
+    """Declare the options of `antecede reproduce`."""
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="which study, or all; without: list them")
-    add("--quick", action="store_true", help="a smaller grid, under a minute")
-    add("-o", "--out", metavar="DIR", help="folder for results and page (out/studies/NAME)")
+    add(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="name of a paper's evaluation, or all (default: a list)",
+    )
+    add("--quick", action="store_true", help="use a smaller grid (under a minute)")
+    add(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="folder of results and page (default: out/studies/NAME)",
+    )
     add_runs(parser)
     add(
         "--traces",
         metavar="FILE",
         nargs="+",
         default=[],
-        help="real traces for a study that takes some: semantic",
+        help="your own traces, for semantic",
     )
-    add_spark(parser, default="spark", local="here, without Spark")
+    add_spark(parser, default="spark", local="this process")
 
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
-    """Declare which runs are carried out, and whether earlier results count."""
+    """Declare the options of runs and cached results."""
     add = parser.add_argument
     add(
-        "--only",
+        "--filter",
         metavar="PATTERN",
         action="append",
         default=[],
-        help="only runs whose key matches, with * and ?; again for more",
+        help="pattern of run keys, with * and ?; repeat for more (default: all runs)",
     )
-    add("--fresh", action="store_true", help="forget the results that DIR has and start over")
-    add("--redraw", action="store_true", help="run nothing: the page again, from what DIR has")
+    add("--no-cache", action="store_true", help="repeat all runs, and ignore the results in FOLDER")
+    add(
+        "--report-only",
+        action="store_true",
+        help="write the page from the results in FOLDER, without runs",
+    )
 
 
 def add_spark(parser: argparse.ArgumentParser, default: str, local: str) -> None:
-    """Declare where runs are carried out; `local` says what --engine local is."""
-    spark = parser.add_argument_group("where it runs")
+    """Declare the options of the engine; `local`: text for --engine local."""
+    spark = parser.add_argument_group("engine")
     spark.add_argument(
         "--engine",
         choices=("spark", "local"),
         default=default,
-        help=f"local: {local} (default {default})",
+        help=f"Spark, or local: {local} (default: {default})",
     )
     spark.add_argument(
-        "--master", metavar="MASTER", help="any Spark master (default: all cores of this machine)"
+        "--master", metavar="MASTER", help="Spark master (default: all cores of this machine)"
     )
     spark.add_argument(
-        "--py-files", metavar="FILE,...", default="", help="zip or .py files that workers import"
+        "--py-files", metavar="FILE,...", default="", help=".zip or .py files for the workers"
     )
     spark.add_argument(
-        "--conf", metavar="KEY=VALUE", action="append", default=[], help="setting of Spark"
+        "--conf", metavar="KEY=VALUE", action="append", default=[], help="Spark setting"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out what is missing, write, print. Raises InputError, SetupError."""
+    """Run, write and print; return 1 if runs failed. Raise InputError and SetupError."""
     if args.name is None:
-        refuse_unused(args, "without NAME the studies are listed", but=[""])
+        refuse_unused(args, "without NAME the command lists the papers", but=[""])
         width = max(map(len, framework.STUDIES))
         print("\n".join(f"{name:<{width}}  {line}" for name, line in framework.STUDIES.items()))
         return 0
-    checked_spark(args)
-    folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
+    check_spark(args)
+    folder = Path(args.output or Path("out", "studies", "" if args.name == ALL else args.name))
     read = [*args.traces, args.name.rpartition(":")[0]]
     for name in framework.STUDIES if args.name == ALL else [""]:
         check_folder(folder / name, WRITTEN, filter(None, read))
-    with _engine(args) as engine:
+    with _open_engine(args) as engine:
         if args.name == ALL:
             return _run_all(args, engine)
-        study = _studied(args.name, args.traces)
-        folder = Path(args.out or Path("out", "studies", study.name))
+        study = _load_study(args.name, args.traces)
+        folder = Path(args.output or Path("out", "studies", study.name))
         return _run_one(args.name, study, folder, engine, args)[0]
 
 
@@ -113,31 +128,31 @@ WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
 
 
 def check_same_study(folder: Path, name: str) -> None:
-    """Raise InputError where a folder has the page of another study, or of a sweep."""
+    """Raise InputError if a folder has the page of another paper, or of a sweep."""
     there = [one for one in ("index.html", "summary.json") if (folder / one).exists()]
     if not there:
         return
     try:
         found = framework.read_summary(folder / "summary.json").study
     except (InputError, OSError):
-        found = "something else"
+        found = "another program"
     if found != name:
         raise InputError(
-            f"{' and '.join(there)} there would be replaced: they are of {found}, not of {name}; "
-            "name another folder with -o",
+            f"contains {' and '.join(there)} of {found}, not of {name}; name another folder with "
+            "--output",
             path=str(folder),
         )
 
 
-def checked_spark(args: argparse.Namespace) -> None:
-    """Raise InputError for options of `add_spark` that Spark cannot take."""
-    _settings(args.conf)
-    _files(args)
+def check_spark(args: argparse.Namespace) -> None:
+    """Raise InputError for invalid options of `add_spark`."""
+    _parse_settings(args.conf)
+    _list_files(args)
     if args.master is not None and _MASTERS.fullmatch(args.master) is None:
-        # Spark would refuse it in twenty lines of Java.
+        # The error of Spark would be twenty lines of Java.
         raise InputError(
-            f"--master {args.master!r}: write spark://HOST:PORT, yarn, k8s://..., or local[N] for "
-            "N cores of this machine"
+            f"--master {args.master!r}: expected spark://HOST:PORT, yarn, k8s://..., or "
+            "local[N] for N cores"
         )
 
 
@@ -156,43 +171,43 @@ def _run_one(
             engine,
             folder,
             quick=args.quick,
-            only=args.only,
-            fresh=args.fresh,
-            redraw=args.redraw,
+            only=args.filter,
+            fresh=args.no_cache,
+            redraw=args.report_only,
         )
-    # Names alone: a page may be published, and paths reveal the folders of its author.
+    # Names without folders: a page may be published.
     traces = " ".join(Path(path).name for path in args.traces)
-    command = f"antecede study {name}{' --quick' if args.quick else ''}"
+    command = f"antecede reproduce {name}{' --quick' if args.quick else ''}"
     write_page(done.findings, folder, f"{command} --traces {traces}" if traces else command)
-    report(done, folder, time.monotonic() - begin, args.redraw, width_of_terminal())
+    report(done, folder, time.monotonic() - begin, args.report_only, width_of_terminal())
     return (1 if done.failures else 0), done.findings
 
 
 @contextmanager
 def report_kept_runs(folder: Path) -> Iterator[None]:
-    """Say on stderr what is kept of a study that the user stops."""
+    """Print on stderr which results a user's interruption keeps."""
     try:
         yield
     except framework.Interrupted as stopped:
         kept = f"{stopped} are kept in {folder / 'results'}"
-        print(f"antecede: {kept}; the same command goes on from there", file=sys.stderr)
+        print(f"antecede: {kept}; the same command continues", file=sys.stderr)
         raise
 
 
 def _run_all(args: argparse.Namespace, engine: framework.Engine) -> int:
-    """Run every study, whatever becomes of the others, and write the page in front of them."""
+    """Run all studies, also after errors, and write their overview page."""
     from antecede.lab.report import write_overview
 
-    if args.only:
-        raise InputError("--only goes with one study")
-    folder, code, cards = Path(args.out or Path("out", "studies")), 0, []
+    if args.filter:
+        raise InputError("--filter has no effect with all: name one paper")
+    folder, code, cards = Path(args.output or Path("out", "studies")), 0, []
     for name in framework.STUDIES:
         try:
             study = framework.load(name)
             traces = args.traces if study.with_traces else ()
-            ended, found = _run_one(name, _studied(name, traces), folder / name, engine, args)
+            ended, found = _run_one(name, _load_study(name, traces), folder / name, engine, args)
         except SetupError:
-            raise  # none of the others could run
+            raise  # the others would fail too
         except AntecedeError as error:
             print(f"antecede: {name}: {error}", file=sys.stderr)
             code = 2
@@ -204,21 +219,21 @@ def _run_all(args: argparse.Namespace, engine: framework.Engine) -> int:
     return code
 
 
-def _studied(name: str, traces: Sequence[str]) -> framework.Study:
+def _load_study(name: str, traces: Sequence[str]) -> framework.Study:
     study = framework.load(name)
     if not traces:
         return study
     if study.with_traces is None:
-        raise InputError(f"study {name!r} takes no traces; leave --traces out")
+        raise InputError(f"--traces: {name} takes no traces; omit it")
     return study.with_traces([Path(path) for path in traces])
 
 
-def _settings(texts: Sequence[str]) -> dict[str, str]:
+def _parse_settings(texts: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not (key and equals):
-            raise InputError(f"--conf {text!r}: write KEY=VALUE, e.g. spark.executor.cores=2")
+            raise InputError(f"--conf {text!r}: expected KEY=VALUE, such as spark.executor.cores=2")
         found[key] = value
     return found
 
@@ -228,45 +243,45 @@ _MASTERS = re.compile(
 )
 
 
-def _files(args: argparse.Namespace) -> list[str]:
-    """Return the files to be shipped. Raises InputError."""
+def _list_files(args: argparse.Namespace) -> list[str]:
+    """Return the files for the workers. Raise InputError."""
     files = [path for path in args.py_files.split(",") if path]
     if files and args.master is None:
-        raise InputError("--py-files goes with --master: here, workers have the package")
+        raise InputError("--py-files has no effect without --master: omit it")
     for path in files:
         if not Path(path).is_file():
-            raise InputError("is no file", path=path)
+            raise InputError("--py-files: no such file", path=path)
     return files
 
 
 @contextmanager
-def _engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
+def _open_engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
     if args.engine == "local":
         yield framework.run_locally
         return
-    with spark_engine_of(args, f"antecede study {args.name}") as engine:
+    with open_spark_engine(args, f"antecede reproduce {args.name}") as engine:
         yield engine
 
 
 @contextmanager
-def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[framework.Engine]:
-    """Give the engine of Spark, which starts when there are runs for it, and stops again."""
+def open_spark_engine(args: argparse.Namespace, name: str) -> Iterator[framework.Engine]:
+    """Yield the Spark engine, which starts with the first run and stops at the end."""
     from antecede.lab.reproductions.framework import spark_engine
 
-    settings, files = _settings(args.conf), _files(args)
+    settings, files = _parse_settings(args.conf), _list_files(args)
     with ExitStack() as stack:
 
         def engine(
             study: framework.Study, runs: Sequence[framework.Run]
         ) -> Iterator[pyarrow.Table]:
-            session = stack.enter_context(_session(args, name, settings, files))
+            session = stack.enter_context(_open_session(args, name, settings, files))
             return spark_engine(session)(study, runs)
 
         yield engine
 
 
 @contextmanager
-def _session(
+def _open_session(
     args: argparse.Namespace, name: str, settings: Mapping[str, str], files: Sequence[str]
 ) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
@@ -289,7 +304,7 @@ def _session(
 
 
 def write_page(findings: Findings, folder: Path, command: str) -> None:
-    """Write `summary.json`, the page and its plots; `command` makes them again."""
+    """Write `summary.json`, the page and its plots; `command`: the call that repeats it."""
     from antecede.lab.report import write_study
 
     framework.write_summary(findings, folder)

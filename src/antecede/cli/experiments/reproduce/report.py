@@ -1,4 +1,4 @@
-"""Output of `antecede study`: findings in aligned columns, and counts of runs."""
+"""Output of `antecede reproduce`: findings in aligned columns, and counts of runs."""
 
 from __future__ import annotations
 
@@ -6,73 +6,75 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from antecede.formatting import aligned, counted, duration, were
+from antecede.formatting import align, duration, pluralize
 from antecede.lab.report import Findings, Row
 from antecede.lab.reproductions.framework import Conducted
 
 SHOWN = 5
-"""Failed runs that are printed; `summary.json` and the page have all."""
+"""Limit of printed failures; `summary.json` and the page have all."""
 ROWS = 12
 
 
-def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: int = 80) -> None:
-    """Print findings, counts of runs, and where the page is."""
+def report(
+    done: Conducted, folder: Path, seconds: float, report_only: bool, width: int = 80
+) -> None:
+    """Print findings, counts of runs, and the path of the page."""
     print("\n".join(_findings(done.findings, width)))
     print()
-    told_runs(done, seconds, redraw)
+    print_runs(done, seconds, report_only)
     print(f"page        {folder / 'index.html'}")
 
 
-def told_runs(done: Conducted, seconds: float, redraw: bool) -> None:
-    """Print what became of the runs."""
-    earlier = f", {done.stored:,} {were(done.stored)} there before" if done.stored else ""
-    left = f", {done.left:,} left out" if done.left else ""
+def print_runs(done: Conducted, seconds: float, report_only: bool) -> None:
+    """Print the counts of runs by outcome."""
+    earlier = f", {done.stored:,} from the cache" if done.stored else ""
+    left = f", {done.left:,} filtered out" if done.left else ""
     print(f"runs        {done.carried_out:,} in {duration(1000 * seconds)}{earlier}{left}")
     if done.failures:
-        print(f"failed      {len(done.failures):,}; the same command tries them again")
+        print(f"failed      {len(done.failures):,}; the same command retries them")
         for text in done.findings.failed[:SHOWN]:
             print(f"            {text}")
         if len(done.findings.failed) > SHOWN:
-            more = counted(len(done.findings.failed) - SHOWN, "other")
+            more = pluralize(len(done.findings.failed) - SHOWN, "other")
             print(f"            and {more}: see summary.json")
     if done.stale:
-        what = "used" if redraw else "not used"
-        print(f"other code  made the results of {counted(done.stale, 'run')} here: {what}")
+        use = "used" if report_only else "not used"
+        print(f"other code  wrote the cached results of {pluralize(done.stale, 'run')}: {use}")
     for path in done.unreadable:
-        print(f"set aside   {path}: no results that can be read")
+        print(f"ignored     {path}: unreadable results")
 
 
 def _findings(findings: Findings, width: int) -> Iterator[str]:
-    yield from wrapped(findings.title, width)
-    yield from wrapped(findings.source, width)
+    yield from wrap(findings.title, width)
+    yield from wrap(findings.source, width)
     yield ""
-    yield from wrapped(findings.finding, width)
+    yield from wrap(findings.finding, width)
     for section in findings.sections:
         if not (section.rows or section.claims or (section.finding and section.reads)):
             continue
         yield ""
-        yield from wrapped(f"{section.title}: {section.finding or section.about}", width)
+        yield from wrap(f"{section.title}: {section.finding or section.about}", width)
         for claim in section.claims:
             mark = f"  {claim.verdict:<14}"
             words = f"{claim.statement} ({claim.where}): {claim.found}"
-            yield from wrapped(words, width, mark, " " * len(mark))
+            yield from wrap(words, width, mark, " " * len(mark))
         if not section.rows:
             continue
-        # What the source says comes first: that is what a reader compares.
+        # Rows with a published value first.
         rows = sorted(section.rows, key=lambda row: row.paper is None)[:ROWS]
         yield rows_text(rows, width)
         left = len(section.rows) - len(rows)
         if left:
-            yield f"  and {left:,} more: on the page, and in summary.json"
+            yield f"  and {left:,} more on the page and in summary.json"
     if findings.not_reached:
         yield ""
-        yield "Does not come out:"
+        yield "Not reproduced:"
         for text in findings.not_reached:
-            yield from wrapped(text, width, "  ")
+            yield from wrap(text, width, "  ")
 
 
-def wrapped(text: str, width: int, indent: str = "", then: str | None = None) -> list[str]:
-    """Return the text in lines of a width; `then` stands before all lines but the first."""
+def wrap(text: str, width: int, indent: str = "", then: str | None = None) -> list[str]:
+    """Return the lines of a text; `then`: indent of all lines but the first."""
     return textwrap.wrap(
         text,
         width,
@@ -83,10 +85,10 @@ def wrapped(text: str, width: int, indent: str = "", then: str | None = None) ->
 
 
 def rows_text(rows: Sequence[Row], width: int = 80) -> str:
-    """Return rows as aligned columns: words to the left, numbers to the right.
+    """Return rows as aligned columns: text to the left, numbers to the right.
 
-    Cells that all rows share stand in a line before them. Too wide rows lose the last columns of
-    words, then words are cut.
+    Cells that all rows share are in a line before them. Too wide rows lose the last columns of
+    text, then text is shortened.
     """
     cells = [HEADER, *(_cells(row) for row in rows)]
     kept = [k for k in range(len(HEADER)) if any(line[k] for line in cells[1:])]
@@ -103,16 +105,16 @@ def rows_text(rows: Sequence[Row], width: int = 80) -> str:
             del most[k]
         else:
             most[k] = max(most[k] - over, LEAST_WORDS)
-    lines = [f"  {_cut(common, width - INDENT - 1)}:"] if common else []
-    shown = [[_cut(line[k], size) for k, size in most.items()] for line in cells]
-    lines += aligned(shown, [k not in NUMBERS for k in most], indent=" " * INDENT)
+    lines = [f"  {_shorten(common, width - INDENT - 1)}:"] if common else []
+    shown = [[_shorten(line[k], size) for k, size in most.items()] for line in cells]
+    lines += align(shown, [k not in NUMBERS for k in most], indent=" " * INDENT)
     return "\n".join(lines)
 
 
 def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, keep: int) -> str:
-    """Return a table with numbers to the right, its heads broken over lines.
+    """Return a table with numbers to the right and wrapped headings.
 
-    A too wide table is divided; each part begins with the first `keep` columns.
+    A too wide table is divided; all parts have the first `keep` columns.
     """
     cells = [[str(cell) for cell in row] for row in rows]
     heads = [textwrap.wrap(name, HEAD) or [""] for name in columns]
@@ -130,7 +132,7 @@ def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
 
 
 HEAD = 14
-"""Characters after which the head of a column is broken."""
+"""Width of a heading, characters."""
 
 
 def _part(
@@ -143,17 +145,17 @@ def _part(
         [([""] * (tall - len(heads[k])) + list(heads[k]))[at] for k in chosen] for at in range(tall)
     ]
     lines += [[row[k] for k in chosen] for row in cells]
-    return "\n".join(aligned(lines, [False] * len(chosen), indent=" " * INDENT))
+    return "\n".join(align(lines, [False] * len(chosen), indent=" " * INDENT))
 
 
 HEADER = ("figure", "quantity", "condition", "paper", "ours", "ratio", "unit", "note")
 NUMBERS = range(3, 6)
 COMMON = (0, 6, 7)
-"""Columns of words that may be the same in all rows, and go first where there is no room."""
+"""Columns of text that may be the same in all rows, and are dropped first."""
 INDENT, GAP, LEAST_WORDS = 2, 2, 12
 
 
-def _cut(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

@@ -1,1 +1,1 @@
-"""`antecede simulate`: one scenario run, and what it says of it."""
+"""`antecede simulate`: runs of a simulation config, and their report."""

@@ -1,4 +1,4 @@
-"""`antecede simulate FILE.toml`: one scenario of the simulator, run and told."""
+"""`antecede simulate CONFIG`: runs of a simulation config, and their metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 from antecede.cli.experiments.simulate.report import report, title
 from antecede.cli.experiments.simulate.snapshots import plain_state
 from antecede.cli.files.output import check_apart, check_writable, draft_of
-from antecede.cli.files.pages import look
+from antecede.cli.files.pages import suggest_view
 from antecede.cli.option_rules import check_seeds, needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError, MissingExtraError
@@ -31,70 +31,80 @@ from antecede.tables.trace.user_tables import format_of
 
 TEMPLATES = ("mesh", "hierarchy", "pubsub")
 SMALL = 200_000
-"""Deliveries that the reference engine makes within seconds; it tells encoded bytes and violations
-too, and loads no compiled kernels."""
+"""Limit of deliveries for the reference engine with --engine auto.
 
-OPTION_RULES = (needs("force", "trace", "save_plot", why="nothing is written"),)
+It needs seconds, counts wire bytes and violations too, and loads no compiled kernels.
+"""
+
+OPTION_RULES = (needs("force", "trace", "output_plot", why="nothing is written"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede simulate`."""
     add = parser.add_argument
-    add("file", nargs="?", metavar="FILE", help="a TOML file; docs/simulate.md")
-    add("--template", choices=TEMPLATES, help="print a file to start from, and do nothing else")
-    add("--seed", type=int, default=0, help="of the first run (default 0)")
-    add("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
-    add("--engine", choices=simulator.ENGINES, default=simulator.AUTO)
-    add("--json", action="store_true", help="every figure of every run, as JSON")
     add(
-        "--meter",
-        action="store_true",
-        help=(
-            "pairs that each rule of Tsuneizumi et al. and Nakayama 2017 orders, orders "
-            "without need, and misses"
-        ),
+        "file",
+        nargs="?",
+        metavar="CONFIG",
+        help="simulation config (.toml), as in docs/simulate.md",
     )
-    add("--trace", metavar="OUT", help="write the run as a trace: .parquet, .csv, .jsonl")
-    add("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
-    add("--force", action="store_true", help="replace OUT where it exists")
+    add("--template", choices=TEMPLATES, help="print a config to start from, and do not simulate")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the first run (default: 0)")
+    add("--seeds", type=int, default=1, metavar="N", help="number of runs (default: 1)")
+    add(
+        "--engine",
+        choices=simulator.ENGINES,
+        default=simulator.AUTO,
+        help=f"simulator; reference counts more metrics (default: {simulator.AUTO}, by size)",
+    )
+    add("--json", action="store_true", help="print all metrics of all runs as JSON")
+    add(
+        "--false-causality",
+        action="store_true",
+        help="count the pairs that the rules of Tsuneizumi et al. and Nakayama 2017 order, order "
+        "falsely and miss",
+    )
+    add("--trace", metavar="FILE", help="file for the trace of the run: .parquet, .csv, .jsonl")
+    add("--output-plot", metavar="FILE", help="plot of storage over time to write: .svg, .png")
+    add("--force", action="store_true", help="overwrite existing output files")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the scenario with every seed; returns 0. Raises InputError for what can not be."""
+    """Run the config with all seeds and print metrics; return 0. Raise InputError."""
     if args.template is not None:
-        refuse_unused(args, "--template prints a file and does nothing else", but=["template"])
+        refuse_unused(args, "--template only prints a config", but=["template"])
         print(template(args.template), end="")
         return 0
     if args.file is None:
-        raise InputError("name a scenario file, or print one with --template mesh")
+        raise InputError("no CONFIG: name a file, or print one with --template mesh")
     _check(args)
     scenario = read_scenario(args.file)
-    for out in (args.trace, args.save_plot):
+    for out in (args.trace, args.output_plot):
         if out is not None:
             check_writable(Path(out), files_read(args.file, scenario), args.force)
-    with _said_of(args.file):
-        engine = _engine(args, scenario)
+    with _add_path(args.file):
+        engine = _choose_engine(args, scenario)
         simulator.check_memory(scenario, engine)
-        results, seconds, compiled = _timed(scenario, args, engine)
-    if args.save_plot is not None:
-        _plot(results[0], Path(args.save_plot))
+        results, seconds, compiled = _run_timed(scenario, args, engine)
+    if args.output_plot is not None:
+        _plot(results[0], Path(args.output_plot))
     if args.json:
-        print(json.dumps(_plain(results), indent=2, ensure_ascii=False))
+        print(json.dumps(_to_values(results), indent=2, ensure_ascii=False))
     else:
         print("\n".join(report(results, seconds, width_of_terminal(), compiled)))
         if args.trace is not None:
-            print(f"\nThe trace: {args.trace}. {look(args.trace)}")
+            print(f"\nTrace: {args.trace}. {suggest_view(args.trace)}")
             if any(one.cut for one in results[0].snapshots):
                 number = next(one.number for one in results[0].snapshots if one.cut)
                 marked = shlex.quote(snapshot_name(number))
-                print(f"A recorded cut: antecede cut {shlex.quote(args.trace)} --marked {marked}")
+                print(f"Recorded cut: antecede cut {shlex.quote(args.trace)} --marker {marked}")
     sys.stdout.flush()
     return 0
 
 
 @contextmanager
-def _said_of(path: str) -> Iterator[None]:
-    """Name the scenario file in what is found wrong with it only when it is to run."""
+def _add_path(path: str) -> Iterator[None]:
+    """Add the path of the config to errors without a path."""
     try:
         yield
     except InputError as error:
@@ -104,7 +114,7 @@ def _said_of(path: str) -> Iterator[None]:
 
 
 def template(kind: str) -> str:
-    """Return the text of a scenario file to start from."""
+    """Return the text of a config to start from."""
     folder = resources.files("antecede.lab.simulate") / "templates"
     return (folder / f"{kind}.toml").read_text(encoding="utf-8")
 
@@ -113,22 +123,24 @@ def _check(args: argparse.Namespace) -> None:
     check_seeds(args)
     if args.trace is not None and (args.seeds > 1 or args.engine == simulator.COMPILED):
         raise InputError(
-            "--trace: one run by the reference engine is written; no --seeds, no engine"
+            "--trace writes one run of the reference engine: omit --seeds and --engine compiled"
         )
-    check_apart(args.trace, args.save_plot)
-    for out in (args.trace, args.save_plot):
+    check_apart(args.trace, args.output_plot)
+    for out in (args.trace, args.output_plot):
         if out is not None:
             check_writable(Path(out), [args.file], args.force)
-    if args.save_plot is not None and args.seeds > 1:
-        raise InputError("--save-plot draws one run: leave out --seeds, and choose it by --seed")
+    if args.output_plot is not None and args.seeds > 1:
+        raise InputError("--output-plot draws one run: omit --seeds, and choose the run by --seed")
     if args.trace is not None:
         format_of(args.trace)
-    if args.save_plot is not None and Path(args.save_plot).suffix not in (".svg", ".png"):
-        raise InputError("--save-plot: name a file that ends in .svg or .png", path=args.save_plot)
+    if args.output_plot is not None and Path(args.output_plot).suffix not in (".svg", ".png"):
+        raise InputError(
+            "--output-plot: expected a file name that ends in .svg or .png", path=args.output_plot
+        )
 
 
-def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
-    """Return the engine that runs it; what "auto" would leave to the readable one goes there."""
+def _choose_engine(args: argparse.Namespace, scenario: Scenario) -> str:
+    """Return the engine; "auto" is the reference engine for small or uncompiled configs."""
     if args.trace is not None:
         return simulator.READABLE
     receivers = len(scenario.topology.senders()) - 1
@@ -140,20 +152,20 @@ def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
     return str(args.engine)
 
 
-def _timed(
+def _run_timed(
     scenario: Scenario, args: argparse.Namespace, engine: str
 ) -> tuple[list[Result], float, str]:
-    if engine == simulator.READABLE and not args.meter:  # loads no kernels
+    if engine == simulator.READABLE and not args.false_causality:  # loads no kernels
         begin = time.monotonic()
-        return _results(scenario, args, engine), time.monotonic() - begin, ""
+        return _run_all(scenario, args, engine), time.monotonic() - begin, ""
     from antecede.tables.kernels import measure_compile_time
 
     with measure_compile_time() as spent:
-        results = _results(scenario, args, engine)
+        results = _run_all(scenario, args, engine)
     return results, spent.working_s, spent.words()
 
 
-def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[Result]:
+def _run_all(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[Result]:
     results: list[Result] = []
     with Progress("simulating") as progress:
         for seed in range(args.seed, args.seed + args.seeds):
@@ -166,7 +178,7 @@ def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
             if engine == simulator.READABLE:
                 reached = simulator.Reached(follow)
                 with simulator.within_memory(scenario, reached=reached):
-                    results.append(_recorded(scenario, seed, args.trace, reached))
+                    results.append(_run_recorded(scenario, seed, args.trace, reached))
             else:
                 result = interruptible(partial(simulator.simulate, scenario, seed, engine))
                 results.append(
@@ -174,31 +186,31 @@ def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
                         caveats={**result.caveats, "causal.needless_holds": UNNECESSARY}
                     )
                 )
-            if args.meter:
-                results[-1] = _metered(results[-1])
+            if args.false_causality:
+                results[-1] = _add_pairs(results[-1])
     return results
 
 
-UNNECESSARY = "only what the reference engine records tells it; give --engine reference"
+UNNECESSARY = "counted only by the reference engine; give --engine reference"
 
 
-def _metered(result: Result) -> Result:
+def _add_pairs(result: Result) -> Result:
     from antecede.lab.simulate.outputs import meter_figures
 
     pairs = meter_figures(result.scenario, result.seed)
     caveats = dict(result.caveats)
     if result.figures.get("control_messages"):
         caveats["false_causality"] = (
-            "pairs are of each message's one copy to each receiver; what the protocol sends "
-            "besides, again or by a detour is not among them"
+            "pairs of each message's first copy to each receiver, without control messages, "
+            "retransmissions and relayed copies"
         )
     return result._replace(figures={**result.figures, **pairs}, caveats=caveats)
 
 
-def _recorded(
+def _run_recorded(
     scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
 ) -> Result:
-    """Run by the reference engine; unnecessary waits are told too, and the trace written."""
+    """Run the reference engine, count needless holds, and write the trace."""
     result, recording = simulator.run_readable(scenario, seed, True, progress)
     seen = wait_counts(recording)
     if trace is not None:
@@ -207,7 +219,7 @@ def _recorded(
         with draft_of(Path(trace)) as draft:
             write_trace(recording, draft, format=format_of(trace))
     if seen is None:
-        why = f"looked for in runs of up to {FULL:,} messages"
+        why = f"counted in runs of up to {FULL:,} messages"
         return result._replace(caveats={**result.caveats, "causal.needless_holds": why})
     return result._replace(figures={**result.figures, **seen.figures()})
 
@@ -216,7 +228,7 @@ def _plot(result: Result, out: Path) -> None:
     try:
         from antecede.lab.report import draw_plot
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f"--save-plot ({error.name} is missing)", "report") from error
+        raise MissingExtraError(f"--output-plot ({error.name} is missing)", "report") from error
     from antecede.lab.report import Plot, Series
 
     times = result.series.get("time_s", ())
@@ -226,14 +238,14 @@ def _plot(result: Result, out: Path) -> None:
         if name.endswith(".storage_bytes")
     ]
     if not lines:
-        raise InputError("--save-plot: the run has no samples of storage", path=str(out))
+        raise InputError("--output-plot: the run has no samples of storage", path=str(out))
     what = Plot("storage", title(result.scenario), "time (s)", "stored by a member (bytes)", lines)
     drawn = draw_plot(what)
     with draft_of(out) as draft:
         draft.write_bytes(drawn.png if out.suffix == ".png" else drawn.svg.encode())
 
 
-def _plain(results: Sequence[Result]) -> dict[str, Any]:
+def _to_values(results: Sequence[Result]) -> dict[str, Any]:
     planned = results[0].scenario.snapshots is not None
     return {
         "scenario": scenario_mapping(results[0].scenario),

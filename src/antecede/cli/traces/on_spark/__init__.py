@@ -1,1 +1,1 @@
-"""`antecede order`: in this process, and on Spark."""
+"""Commands on traces with `--engine spark`."""

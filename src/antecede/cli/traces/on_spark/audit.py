@@ -1,4 +1,4 @@
-"""`antecede audit --engine spark`: executors read and count; the report is the local engine's."""
+"""`antecede audit --engine spark`: the report of the local engine, counted on Spark."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SKIPPED_DETAILS = "skipped_details"
 def run_on_spark(
     args: argparse.Namespace, options: ReadOptions, engine: Engine, aside: Path | None
 ) -> int:
-    """Carry `antecede audit` out on Spark. Raises as the local engine does."""
-    refuse_unused(args, "with Spark no ids are listed (--engine local does)", unused=["missing"])
+    """Run `antecede audit` on Spark. Raise as the local engine does."""
+    refuse_unused(args, "lists of ids need --engine local", unused=["list_missing"])
     if args.pairs == "estimate":
         raise InputError(
-            "with Spark the pairs of a whole trace are exact, or none: --pairs none, or "
-            'antecede.spark.audit(df, pairs="estimate"), which estimates them run by run'
+            "--pairs estimate needs --engine local; on Spark give --pairs exact or none, or call "
+            'antecede.spark.audit(df, pairs="estimate"), which estimates per run'
         )
     pairs = args.pairs == "exact"
     tables = sources.tables_of(args.paths, args.format, options)
@@ -59,16 +59,16 @@ def run_on_spark(
     return 0
 
 
-_WORDS = {
-    "separator_hint": "whether missing ids are several ids in one cell",
-    "clock_skew": "skew of the members' clocks",
+_TEXTS = {
+    "separator_hint": "several ids in one cell",
+    "clock_skew": "clock skew of the members",
 }
 
 
 def _print(
     args: argparse.Namespace, report: AuditReport, found: sources.Survey, clocked: bool
 ) -> None:
-    """Print the report, with the names of details that only the local engine computes."""
+    """Print the report, and the names of details that only the local engine computes."""
     names: list[str] = []
     known = found.known
     if report.missing_causes and not clocked:
@@ -82,5 +82,5 @@ def _print(
         return
     print(harmless(report.summary()))
     if names:
-        said = "; ".join(_WORDS[name] for name in names)
-        print(f"\nNot computed on Spark (--engine local does): {said}")
+        text = "; ".join(_TEXTS[name] for name in names)
+        print(f"\nNot computed on Spark (--engine local does): {text}")

@@ -2,7 +2,7 @@
 
 The source has no evaluation; this one is ours. Threads are random: every message answers, with a
 probability, a message delivered recently to its sender. Or they are those of mailing lists and
-chats: `antecede study semantic --traces FILE ...`.
+chats: `antecede reproduce semantic --traces FILE ...`.
 """
 
 from __future__ import annotations

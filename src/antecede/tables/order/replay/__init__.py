@@ -1,4 +1,4 @@
-"""Replay of logged bytes through the groups of their members: `antecede deliver`."""
+"""Replay of logged bytes through the groups of their members: `antecede replay`."""
 
 from typing import TYPE_CHECKING
 

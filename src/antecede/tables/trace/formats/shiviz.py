@@ -101,7 +101,7 @@ class _ClockLog:
         if own:  # its line is never an event
             self.body = self.text.index(own.spelling) + len(own.spelling)
         if options.regex is not None:
-            return shiviz_dialects.compile_expression(options.regex)
+            return self._compile("--regex", options.regex, shiviz_dialects.GROUPS)
         dialect = own or shiviz_dialects.detect_dialect(self.text[: shiviz_dialects.SAMPLE])
         if dialect is None:
             message = (
@@ -113,9 +113,15 @@ class _ClockLog:
 
     def _choose_delimiter(self, options: ReadOptions) -> re.Pattern[str] | None:
         if options.delimiter is not None:
-            return shiviz_dialects.compile_expression(options.delimiter, ()).pattern
+            return self._compile("--run-delimiter", options.delimiter, ()).pattern
         usual = shiviz_dialects.compile_expression(shiviz_dialects.DELIMITER, ()).pattern
         return usual if usual.match(_get_first_line(self.text[self.body :])) else None
+
+    def _compile(self, option: str, text: str, groups: tuple[str, ...]) -> shiviz_dialects.Dialect:
+        try:
+            return shiviz_dialects.compile_expression(text, groups)
+        except FormatError as error:
+            raise FormatError(f"{option}: {error.message}", path=self.source) from error
 
     def find_executions(self) -> Iterator[tuple[str | None, int, int]]:
         """Yield (name, start, end) of each execution (name None: no delimiters)."""

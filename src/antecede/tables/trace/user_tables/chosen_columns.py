@@ -73,6 +73,8 @@ class TimeSizes:
 
 CHOOSABLE = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
 
+_OPTIONS = {"causes": "after", "send_time": "time", "topics": "topic"}
+"""Column of the schema -> option of the command line, if their names differ."""
 _EXCLUDED_BY = {"causes": "clock", **dict.fromkeys(("clock", "clock_members"), "causes")}
 """A named column of clocks excludes guessed causes, and the reverse."""
 
@@ -110,7 +112,7 @@ class ChosenColumns:
         """Counts of causes by defect."""
         self.list_separator = options.separator
         if options.separator == "":
-            raise InputError("--separator is empty; give the text between two causes")
+            raise InputError("--list-separator is empty; give the text between two causes")
         known = list(dict.fromkeys(key for record in sample for key in record))
         self.known = dict.fromkeys(known)
         self.options = options
@@ -282,21 +284,21 @@ class ChosenColumns:
         if self.list_separator is not None:
             if not (self.chosen["causes"] or self.chosen["topics"]):
                 raise InputError(
-                    "--separator has no effect: no column of causes or topics; leave it out",
+                    "--list-separator has no effect: no column of causes or topics; omit it",
                     path=self.source,
                 )
             cells = collect_cells(("causes", "topics"))
             if cells and all(isinstance(cell, list) for cell in cells):
-                message = "--separator has no effect: the causes are lists"
-                raise InputError(f"{message}; leave it out", path=self.source)
+                message = "--list-separator has no effect: the causes are lists"
+                raise InputError(f"{message}; omit it", path=self.source)
         if self.options.time_unit is not None:
             if not any(self.chosen[name] for name in TIMES):
-                message = "--time-unit has no effect: no column of times; leave it out"
+                message = "--time-unit has no effect: no column of times; omit it"
                 raise InputError(message, path=self.source)
             times = collect_cells(TIMES)
             if times and not any(map(is_number, times)):
                 message = "--time-unit has no effect: the times are dates"
-                raise InputError(f"{message}; leave it out", path=self.source)
+                raise InputError(f"{message}; omit it", path=self.source)
 
     def _guess_unit(self, sample: Iterable[Mapping[str, object]]) -> str:
         columns = [column for name in TIMES for column in self.chosen[name]]
@@ -342,6 +344,10 @@ class ChosenColumns:
             self.unit = self._guess_unit([record])
 
 
+def _name_option(name: str, options: ReadOptions) -> str:
+    return "--group" if name == "run" and options.needs_run else f"--{_OPTIONS.get(name, name)}"
+
+
 def find_columns(
     name: str, known: Sequence[str], options: ReadOptions, source: str, can_grow: bool = False
 ) -> tuple[str, ...]:
@@ -353,7 +359,8 @@ def find_columns(
             why = expressions.find_defect(column)
             if not can_grow or why:
                 why = f", and not a JMESPath expression ({why})" if why else ""
-                message = f"no column {column!r}{why}; columns are {', '.join(known)[:300]}"
+                message = f"{_name_option(name, options)}: no column {column!r}{why}; columns are "
+                message += ", ".join(known)[:300]
                 raise FormatError(message, path=source)
         return tuple(options.columns[name])
     if _EXCLUDED_BY.get(name, name) in options.columns:

@@ -99,7 +99,7 @@ def words(hint: Mapping[str, Any]) -> tuple[str, str]:
     split = f" ({hint['references']:,} with {hint['separator']!r}, {by})" if by else ""
     return (
         f"{are} several ids in one{split}, as in {hint['example']!r}: all of its parts exist",
-        f"give --separator {hint['separator']!r}"
+        f"give --list-separator {hint['separator']!r}"
         + ("; only one separator is supported, so convert the others" if by else ""),
     )
 
