@@ -8,7 +8,7 @@ from typing import Any
 
 import jinja2
 
-from antecede.formatting import count_and_part, counted, duration, were
+from antecede.formatting import count_and_part, duration, pluralize, were
 from antecede.lab.report import Plot, Series, draw_plot, inline_svg, look, slots_of
 from antecede.tables.order import BaselineOutcome
 from pipeline import courier, spark_job
@@ -52,7 +52,7 @@ def describe_result(verdict: Verdict, figures: RunMetrics) -> str:
     """Return the result in one sentence."""
     killed = [_ONE[line["what"]] for _, line in figures.kills]
     through = f" while {_join_names(killed)} {_choose_verb(killed)} killed"
-    what = counted(verdict.messages, "event")
+    what = pluralize(verdict.messages, "event")
     if not verdict.is_ok:
         return f"Of {what}, something is wrong in the table{through if killed else ''}"
     return (
@@ -76,7 +76,7 @@ def describe_input(ran: RunResult) -> str:
     topics = "Kafka topics" if ran.sink == "delta" else "folders of files"
     table = "a Delta table" if ran.sink == "delta" else "Parquet files (Spark's file sink)"
     text = (
-        f"They came by {topics} in {counted(verdict.copies, 'copy', 'copies')} ({more:,} of them "
+        f"They came by {topics} in {pluralize(verdict.copies, 'copy', 'copies')} ({more:,} of them "
         f"repeats); {count_and_part(figures.waited, figures.rows)} came before a cause and waited "
         f"for it. Spark wrote them to {table}."
     )
@@ -85,23 +85,23 @@ def describe_input(ran: RunResult) -> str:
 
 def list_checks(verdict: Verdict) -> list[dict[str, Any]]:
     """Return the rows of the check: name, number of errors, total."""
-    messages = counted(verdict.messages, "event")
+    messages = pluralize(verdict.messages, "event")
     return [
         {"what": "lost", "wrong": len(verdict.lost), "of": messages},
         {
             "what": "duplicate rows, or more copies than were sent",
             "wrong": len(verdict.duplicated),
-            "of": counted(verdict.copies, "copy", "copies"),
+            "of": pluralize(verdict.copies, "copy", "copies"),
         },
         {
             "what": "unknown, changed, or with a wrong status",
             "wrong": len(verdict.invalid),
-            "of": counted(verdict.copies, "copy", "copies"),
+            "of": pluralize(verdict.copies, "copy", "copies"),
         },
         {
             "what": "effect before its direct or indirect cause",
             "wrong": len(verdict.violations),
-            "of": counted(verdict.pairs, "pair"),
+            "of": pluralize(verdict.pairs, "pair"),
         },
         {
             "what": "customers whose positions have gaps",
@@ -111,7 +111,7 @@ def list_checks(verdict: Verdict) -> list[dict[str, Any]]:
         {
             "what": "causal contexts that differ from the logs",
             "wrong": len(verdict.wrong_contexts),
-            "of": f"{messages}, {counted(verdict.direct, 'cause')} named",
+            "of": f"{messages}, {pluralize(verdict.direct, 'cause')} named",
         },
     ]
 
@@ -128,9 +128,9 @@ def describe_held_rows(figures: RunMetrics) -> str:
     behind, then = _find_maximum(figures.unwritten)
     p50, p99 = duration(figures.commit_p50_ms), duration(figures.commit_p99_ms)
     return (
-        f"At most {counted(most, 'row')} {were(most)} held at a time for a cause that had not come "
-        f"({when:.1f} s after the first arrival). At most {behind:,} had come and were not in the "
-        f"table yet (at {then:.1f} s); half of all copies were in it {p50} after they came, 99 % "
+        f"At most {pluralize(most, 'row')} {were(most)} held at a time for a cause that had not "
+        f"come ({when:.1f} s after the first arrival). At most {behind:,} had come and were not in "
+        f"the table yet (at {then:.1f} s); half of all copies were in it {p50} after they came, 99 % "
         f"after {p99}, restarts included."
     )
 
@@ -147,9 +147,9 @@ def describe_kills(verdict: Verdict, figures: RunMetrics) -> str:
     """Describe the effect of the kills on the table."""
     within = sum(line["within_a_batch"] for _, line in figures.kills)
     wrong = len(verdict.lost) + len(verdict.duplicated)
-    what = counted(wrong, "row") if wrong else "nothing"
+    what = pluralize(wrong, "row") if wrong else "nothing"
     return (
-        f"{within} of {counted(len(figures.kills), 'kill')} fell within a micro-batch; "
+        f"{within} of {pluralize(len(figures.kills), 'kill')} fell within a micro-batch; "
         f"{what} {were(wrong or 1)} lost or written twice."
     )
 
@@ -160,7 +160,7 @@ def describe_watermarks(outcomes: list[BaselineOutcome]) -> str:
     marks = [outcome for outcome in outcomes if outcome.scheme.startswith("watermark")]
     clean = [mark for mark in marks if not mark.dropped and not mark.inverted]
     text = (
-        f"Causal release dropped {ours.dropped:,} and put {counted(ours.inverted, 'effect')} "
+        f"Causal release dropped {ours.dropped:,} and put {pluralize(ours.inverted, 'effect')} "
         f"before a cause; {_describe_median(ours)}, 99 % waited "
         f"{_format_wait(ours, 0.99)} or less. "
     )
@@ -182,7 +182,7 @@ def describe_watermarks(outcomes: list[BaselineOutcome]) -> str:
         skew = duration(max(SKEW_MS.values()) - min(SKEW_MS.values()))
         text += (
             f" The services' clocks differ by up to {skew}: sorting all of the finished data by "
-            f"their timestamps puts {counted(by_time.inverted, 'effect')} before a cause."
+            f"their timestamps puts {pluralize(by_time.inverted, 'effect')} before a cause."
         )
     shorter = [mark for mark in marks if (mark.wait_ms(0.99) or 0) < (ours.wait_ms(0.99) or 0)]
     worse = [mark.scheme for mark in shorter if mark not in clean]
@@ -317,7 +317,8 @@ def list_conditions(ran: RunResult, options: Options) -> list[tuple[str, str]]:
         (
             "Spark",
             f"{pyspark.__version__}, {options.master} (executors are processes of their own), "
-            f"{counted(ran.figures.batches, 'micro-batch', 'micro-batches')} seen to end, at most "
+            f"{pluralize(ran.figures.batches, 'micro-batch', 'micro-batches')} seen to end, at "
+            "most "
             + (
                 f"{options.max_per_batch or spark_job.MAX_ROWS_PER_BATCH} rows"
                 if ran.sink == "delta"

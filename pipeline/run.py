@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from antecede.errors import SetupError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from pipeline import broker, check, courier, figures, spark_job
 from pipeline.processes import Killer, Processes
 from pipeline.services import TOPICS
@@ -127,8 +127,8 @@ def _wait_for_end(processes: Processes, killer: Killer, seconds: float) -> Itera
         for killed in killer.kills[reported:]:
             reported += 1
             yield (
-                f"killed {killed.what} ({counted(len(killed.pids), 'process', 'processes')}, "
-                f"SIGKILL) after {counted(killed.commits, 'micro-batch', 'micro-batches')}"
+                f"killed {killed.what} ({pluralize(len(killed.pids), 'process', 'processes')}, "
+                f"SIGKILL) after {pluralize(killed.commits, 'micro-batch', 'micro-batches')}"
             )
         if all(processes.running[name].poll() == 0 for name in TOPICS):
             (folder / courier.DONE_FILE).touch()

@@ -90,7 +90,3 @@ def harmless(text: str) -> str:
     >>> print(harmless("a\\x1b[2J")) a\\x1b[2J
     """
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
-
-shown, counted, aligned = quote, pluralize, align
-"""Earlier names, until all packages use the new ones."""

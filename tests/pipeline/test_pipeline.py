@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import SetupError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.spark.java import find_java
 from pipeline.page import describe_result, format_summary, list_checks, write_page
 from pipeline.processes import list_spark_pids
@@ -60,7 +60,7 @@ def test_over_files_while_an_executor_and_the_driver_are_killed(tmp_path: Path) 
     assert ran.sink == "parquet"
 
     page = write_page(folder / "index.html", ran, options).read_text()
-    assert f"{counted(ran.verdict.messages, 'event')} from three services" in page
+    assert f"{pluralize(ran.verdict.messages, 'event')} from three services" in page
     assert "There was no broker: requested by --files" in page
     assert "while an executor and the driver were killed" in page
     assert page.count("<svg") == 3

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from antecede.core.protocols import ENTRIES
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 from antecede.lab.check import Failure, Target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.conformance import SuitePlan, conform, play
@@ -321,7 +321,7 @@ def _find_difference(originals: Iterable[JudgedRun], changed: Target) -> str:
         for label, copies in one.world.sent.items():
             for a, b in zip(copies, other.world.sent.get(label, []), strict=False):
                 if tuple(a.message) != tuple(b.message):
-                    return f"sends {shown(b.message, 100)} for {shown(a.message, 100)}"
+                    return f"sends {quote(b.message, 100)} for {quote(a.message, 100)}"
         for at, member in one.world.members.items():
             kept, instead = member.snapshot(), other.world.members[at].snapshot()
             if repr(kept) != repr(instead):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.live.settings import NS
 from antecede.live.timekeeping import ClockMonitor
 
@@ -109,7 +109,7 @@ def format_clock_status(clock: ClockStatus | None) -> list[str]:
         found.append(f"    last: {clock.last_bound_violation or 'not reported yet'}")
     return found + [
         f"  from {one.member}: smallest {_between(one.least_s)}, largest {_between(one.most_s)} "
-        f"({counted(one.batches, 'batch', 'batches')}), its clock {_off(one.accuracy_s)}"
+        f"({pluralize(one.batches, 'batch', 'batches')}), its clock {_off(one.accuracy_s)}"
         for one in clock.delays
     ]
 

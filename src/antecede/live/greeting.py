@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
-from antecede.formatting import shown
+from antecede.formatting import quote
 from antecede.live import differing, wire
 from antecede.live.charges import BEGIN_ANEW, OLD_COPY
 from antecede.live.events import Change, ChangeKind, Id, Message, SentBatch, member_of
@@ -113,7 +113,7 @@ class Handshake:
         if hello.room != settings.tags()[0]:
             raise MismatchError("room", f"{of_another}its group_name= differs")
         if hello.order != settings.order:
-            orders = f"{shown(hello.order)} at {member}, {settings.order!r} at {node.name}"
+            orders = f"{quote(hello.order)} at {member}, {settings.order!r} at {node.name}"
             raise MismatchError("order", f"{of_another}its order= differs: {orders}")
         if not differing.same(settings, hello.options):
             what = differing.words(settings, hello.options, member, node.name)

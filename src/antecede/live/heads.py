@@ -21,7 +21,7 @@ from antecede.core.clocks import LONGEST_NS
 from antecede.core.clocks.encoding import ByteReader, block, varint
 from antecede.core.protocols.topics import MAX_TOPIC_BYTES, normalize_topics
 from antecede.errors import DecodeError, LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 BATCH, RUN = b"B", b"H"
 GROUP_TOPIC: Final = "*"
@@ -131,12 +131,12 @@ def is_topic(name: str) -> bool:
 def own_topics(topics: Collection[str]) -> tuple[str, ...]:
     """Return the topics of a program, sorted. Raises LocalError for invalid ones."""
     if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
-        raise LocalError(f"topics={shown(topics)} is invalid; expected a list of names")
+        raise LocalError(f"topics={quote(topics)} is invalid; expected a list of names")
     found = normalize_topics(topics)
     for name in found:
         if name == GROUP_TOPIC or not is_topic(name):
             raise LocalError(
-                f"invalid topic {shown(name)}; expected 1 to {MAX_TOPIC_BYTES} bytes of printable "
+                f"invalid topic {quote(name)}; expected 1 to {MAX_TOPIC_BYTES} bytes of printable "
                 f"text other than {GROUP_TOPIC!r}, which is reserved"
             )
     if sum(len(name.encode()) + 1 for name in found) > MAX_SUBSCRIBED_BYTES:

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, Final
 from antecede.core.propagation import CausalContext
 from antecede.core.protocols import Relation
 from antecede.errors import LocalError, PeerError
-from antecede.formatting import counted, shown
+from antecede.formatting import pluralize, quote
 from antecede.live.begun import LoopGuard
 from antecede.live.drivers.addresses import (
     addresses_of,
@@ -135,7 +135,7 @@ class Peer:
             if len(given) > 1:
                 raise LocalError(
                     "Peer takes one positional argument, the name; got also "
-                    f"{shown(given[1])}; write Peer({shown(given[0])}, group_name=...)"
+                    f"{quote(given[1])}; write Peer({quote(given[0])}, group_name=...)"
                 )
             return super().__new__(cls)
 
@@ -163,7 +163,7 @@ class Peer:
         check_secure(name, tls, insecure)
         if acknowledge not in ("next", "explicit"):
             raise LocalError(
-                f'unknown acknowledge={shown(acknowledge)}; choose from "next", "explicit"'
+                f'unknown acknowledge={quote(acknowledge)}; choose from "next", "explicit"'
             )
         kind = making.settings_kind(order, role)
         more = in_ns(settings, kind, ARGUMENTS)
@@ -181,7 +181,7 @@ class Peer:
             raise LocalError(f"on_bound_violation= has no effect: order {order!r} uses no clock")
         if on_bound_violation is not None and not callable(on_bound_violation):
             raise LocalError(
-                f"on_bound_violation={shown(on_bound_violation)} is invalid; expected a function "
+                f"on_bound_violation={quote(on_bound_violation)} is invalid; expected a function "
                 "of a BoundViolation"
             )
         self._on_alarm = on_bound_violation
@@ -595,7 +595,7 @@ class Peer:
 
     def _words(self, lost: tuple[Id, ...]) -> str:
         some = ", ".join(map(str, lost[:NAMED])) + (", ..." if len(lost) > NAMED else "")
-        count = counted(len(lost), "message")
+        count = pluralize(len(lost), "message")
         return (
             f"no other member has acknowledged {count} of {self.name}: {some}; wait for a "
             "connected member, or give store= to send them after a restart"
@@ -854,7 +854,7 @@ class Peer:
         Messages acknowledged meanwhile may be repeated under the same id.
         """
         if not isinstance(message, Message):
-            raise LocalError(f"cannot acknowledge {shown(message)}; expected a Message")
+            raise LocalError(f"cannot acknowledge {quote(message)}; expected a Message")
         self._inbox.acknowledge(message)
         self._running.finish(self._inbox.done)
         if self._keeps_open:
@@ -943,11 +943,11 @@ def _life(store: PeerStore | None) -> str:
 def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
     many = [reply_to] if isinstance(reply_to, Message | Id) else reply_to
     if not isinstance(many, Iterable):
-        raise LocalError(f"reply_to={shown(reply_to)} is invalid; expected messages or ids")
+        raise LocalError(f"reply_to={quote(reply_to)} is invalid; expected messages or ids")
     many = list(many)
     for one in many:
         if not isinstance(one, Message | Id):
-            raise LocalError(f"reply_to= contains {shown(one)}; expected messages or ids")
+            raise LocalError(f"reply_to= contains {quote(one)}; expected messages or ids")
     return [one.id if isinstance(one, Message) else one for one in many]
 
 
@@ -957,7 +957,7 @@ def _every(seconds: float | None, trace: object) -> float | None:
         return None
     check_seconds("trace_every_s", seconds)
     if seconds <= 0:
-        raise LocalError(f"trace_every_s={shown(seconds)} is invalid; expected above 0")
+        raise LocalError(f"trace_every_s={quote(seconds)} is invalid; expected above 0")
     if trace is None:
         raise LocalError("trace_every_s= has no effect without trace=; give both")
     return float(seconds)
@@ -965,7 +965,7 @@ def _every(seconds: float | None, trace: object) -> float | None:
 
 def _file(name: str, path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise LocalError(f"{name}={shown(path)} is invalid; expected a path")
+        raise LocalError(f"{name}={quote(path)} is invalid; expected a path")
     return Path(path)
 
 

@@ -12,7 +12,7 @@ from antecede.core.clocks import Bounds
 from antecede.core.group import Group, Limits
 from antecede.core.protocols import Addressing
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 from antecede.live.heads import own_topics
 from antecede.live.values import check_fields, check_seconds, no_argument
 
@@ -94,7 +94,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.partition not in PARTITIONS:
-            raise LocalError(f"unknown partition={shown(self.partition)}; choose from {PARTITIONS}")
+            raise LocalError(f"unknown partition={quote(self.partition)}; choose from {PARTITIONS}")
         check_fields(self, _ABOVE_ZERO)
         if self.failure_timeout_ns <= self.heartbeat_ns:
             raise LocalError(
@@ -103,7 +103,7 @@ class Settings:
         self._check_packets()
         for name, most in (("max_message_bytes", MAX_MESSAGE_BYTES), ("history", MAX_HISTORY)):
             if (value := getattr(self, name)) > most:
-                raise LocalError(f"{name}={shown(value)} is too large; the limit is {most:,}")
+                raise LocalError(f"{name}={quote(value)} is too large; the limit is {most:,}")
         self._check_named()
         group = self._try_group()
         if group.has_control_messages and not group.guarantee.needs_time:
@@ -209,7 +209,7 @@ class Settings:
         """
         if self.on_missing_parent not in ON_MISSING_PARENT:
             raise LocalError(
-                f"unknown on_missing_parent={shown(self.on_missing_parent)}; choose from "
+                f"unknown on_missing_parent={quote(self.on_missing_parent)}; choose from "
                 f"{ON_MISSING_PARENT}"
             )
         if not self.by_reply:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from antecede.errors import MissingExtraError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.live.clock_status import ClockStatus, clock_status
 from antecede.live.clock_status import clock_status_from_json as clock_from_plain
 from antecede.live.clock_status import clock_status_to_json as clock_status_plain
@@ -311,21 +311,21 @@ def format_status(status: Status) -> str:
         f"{status.name} in group {status.group_name!r}, order {status.order}"
         + (f", at {status.address}" if status.address else ""),
         f"  {_condition(status)}",
-        f"  {status.others}; {counted(status.sent, 'message')} sent, {status.delivered:,} delivered"
-        f", {status.held:,} held, {status.pending_messages:,} pending for the application",
+        f"  {status.others}; {pluralize(status.sent, 'message')} sent, {status.delivered:,} "
+        f"delivered, {status.held:,} held, {status.pending_messages:,} pending for the application",
         f"  {_format_memory(status)}",
         f"  inbox {_size(status.inbox_bytes)} of {_size(status.inbox_limit)}, unacknowledged "
         f"{_size(status.unacknowledged_bytes)} of {_size(status.unacknowledged_limit)}",
     ]
     if status.relayed or status.abandoned:
         lines.append(
-            f"  {counted(status.relayed, 'batch', 'batches')} relayed, "
+            f"  {pluralize(status.relayed, 'batch', 'batches')} relayed, "
             f"{status.abandoned:,} abandoned"
         )
     if status.super_peer is not None:
         lines += _star_lines(status.super_peer)
     if status.trace_rows_dropped:
-        lines.append(f"  trace incomplete: {counted(status.trace_rows_dropped, 'row')} dropped")
+        lines.append(f"  trace incomplete: {pluralize(status.trace_rows_dropped, 'row')} dropped")
     if (left := status.certificate_expires_in_s) is not None and left < WARN_S:
         when = f"expires in {left / DAY_S:.1f} days" if left > 0 else "HAS EXPIRED: renew it"
         lines.append(f"  certificate {when}")
@@ -347,8 +347,8 @@ def _star_lines(star: SuperPeerStatus) -> list[str]:
     ]
     return [
         f"  internal peers: {star.connected:,} connected, {star.away:,} away, {star.joining:,} "
-        f"joining; {counted(star.not_durable, 'message')} not durable, {star.retained:,} retained "
-        f"({_size(star.retained_bytes)})",
+        f"joining; {pluralize(star.not_durable, 'message')} not durable, {star.retained:,} "
+        f"retained ({_size(star.retained_bytes)})",
         f"  control information per message: {', '.join(ways) or 'no message yet'}",
     ]
 
@@ -370,7 +370,7 @@ def _format_memory(status: Status) -> str:
         return f"{kept}; no store: a crash loses undelivered messages"
     return (
         f"{kept}, {_size(status.disk_bytes)} of {_size(status.disk_limit)} in the store, "
-        f"{counted(status.pending_writes, 'batch', 'batches')} not written yet"
+        f"{pluralize(status.pending_writes, 'batch', 'batches')} not written yet"
     )
 
 
@@ -382,7 +382,7 @@ def _topic_lines(status: Status) -> list[str]:
         f"  {one.name} subscribes to {', '.join(one.topics) or 'nothing'}" for one in status.members
     ]
     if status.skipped_batches:
-        batches = counted(status.skipped_batches, "batch", "batches")
+        batches = pluralize(status.skipped_batches, "batch", "batches")
         found.append(f"  {batches} sent as numbers only (no subscribed topic)")
     return found
 

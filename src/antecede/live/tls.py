@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from antecede.errors import DecodeError, InputError, LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 from antecede.live.keys import check_issued, member_name
 from antecede.live.status import WARN_S
 
@@ -129,7 +129,7 @@ def _check_path(name: str, path: object, *, needed: bool) -> None:
         return
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
         raise LocalError(
-            f"Tls: {name}={shown(path)} is invalid; expected the path of a PEM file "
+            f"Tls: {name}={quote(path)} is invalid; expected the path of a PEM file "
             "(`antecede certs` creates test certificates)"
         )
 

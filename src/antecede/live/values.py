@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 _NS: Final = 10**9
 _NEAR: Final = 0.75
@@ -30,16 +30,16 @@ def check_fields(settings: Any, above_zero: Iterable[str]) -> None:
     for one in fields(settings):
         value = getattr(settings, one.name)
         if one.type == "bool" and not isinstance(value, bool):
-            raise LocalError(f"{one.name}={shown(value)} is invalid; expected True or False")
+            raise LocalError(f"{one.name}={quote(value)} is invalid; expected True or False")
         if one.type not in _NUMBERS or (value is None and _NUMBERS[one.type]):
             continue
         if isinstance(value, bool) or not isinstance(value, int):
             raise LocalError(
-                f"{argument_name(one.name)}={shown(value)} is invalid; expected a whole number"
+                f"{argument_name(one.name)}={quote(value)} is invalid; expected a whole number"
             )
         if value < 0 or (value == 0 and one.name in positive):
             least = "above 0" if one.name in positive else "0 or more"
-            given = f"{value / _NS:g}" if one.name.endswith("_ns") else shown(value)
+            given = f"{value / _NS:g}" if one.name.endswith("_ns") else quote(value)
             raise LocalError(f"{argument_name(one.name)}={given} is invalid; expected {least}")
 
 
@@ -47,14 +47,14 @@ def check_seconds(name: str, value: object) -> None:
     """Raise LocalError unless a value is a finite number."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     if not known or not math.isfinite(value):  # type: ignore[arg-type]
-        raise LocalError(f"{name}={shown(value)} is invalid; expected a number of seconds")
+        raise LocalError(f"{name}={quote(value)} is invalid; expected a number of seconds")
 
 
 def check_timeout(value: object) -> None:
     """Raise LocalError for an invalid waiting time."""
     check_seconds("timeout_s", value)
     if value < 0:  # type: ignore[operator]
-        raise LocalError(f"timeout_s={shown(value)} is invalid; expected 0 or more")
+        raise LocalError(f"timeout_s={quote(value)} is invalid; expected 0 or more")
 
 
 def options_of(options: object) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def options_of(options: object) -> dict[str, Any]:
         return {}
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
         raise LocalError(
-            f'options={shown(options)} is invalid; expected a mapping such as {{"bounds": ...}}'
+            f'options={quote(options)} is invalid; expected a mapping such as {{"bounds": ...}}'
         )
     return dict(options)
 
@@ -71,7 +71,7 @@ def options_of(options: object) -> dict[str, Any]:
 def check_secure(name: str, tls: Any, insecure: object) -> None:
     """Raise LocalError unless a peer has a certificate with its name, or is `insecure`."""
     if not isinstance(insecure, bool):
-        raise LocalError(f"insecure={shown(insecure)} is invalid; expected True or False")
+        raise LocalError(f"insecure={quote(insecure)} is invalid; expected True or False")
     if tls is None and not insecure:
         raise LocalError(
             "a peer needs tls=Tls(certificate, authority); `antecede certs` creates both "
@@ -82,7 +82,7 @@ def check_secure(name: str, tls: Any, insecure: object) -> None:
     if insecure:
         raise LocalError("tls= and insecure=True exclude each other; give one of them")
     if not (hasattr(tls, "name") and hasattr(tls, "server")):
-        raise LocalError(f"tls={shown(tls)} is invalid; expected Tls(certificate, authority)")
+        raise LocalError(f"tls={quote(tls)} is invalid; expected Tls(certificate, authority)")
     if tls.name != name:
         raise LocalError(f"the certificate names {tls.name!r}, not {name!r}; give that of {name!r}")
 

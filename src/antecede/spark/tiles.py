@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.spark.columns import column_of, spark_schema
 from antecede.tables.trace import COLUMNS, DELIVER, EVENT, RECEIVE
 from antecede.tables.view import ABOUT, OF_ARRIVALS, OF_OTHERS, OWN, about, check_new
@@ -44,7 +44,7 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
     members = _list_members(placed)
     notes = [NO_AUDIT]
     if all_rows > rows:
-        notes.append(f"{counted(all_rows - rows, 'row')} without a time: not in the picture")
+        notes.append(f"{pluralize(all_rows - rows, 'row')} without a time: not in the picture")
     own = [name for name, _ in _list_extra_columns(df)]
     more: dict[str, Any] = {
         "findings": [],

@@ -317,7 +317,7 @@ def test_live_peers_count_their_money() -> None:
             Peer("c", insecure=True, order="fifo", listen="127.0.0.1:0") as c,
         ):
             peers = {"a": a, "b": b, "c": c}
-            await a.found()
+            await a.bootstrap()
             await b.join(a.address)
             await c.join(a.address)
             while any(len(peer.members) < 3 for peer in peers.values()):

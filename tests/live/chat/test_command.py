@@ -368,7 +368,10 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
     [
         (["--join", "nonsense", "--insecure"], "invalid address 'nonsense'; expected HOST:PORT"),
         (["--listen", "nonsense", "--insecure"], "expected HOST:PORT"),
-        (["--listen", "100::1:1", "--insecure"], "invalid address '100::1:1'; expected HOST:PORT or [IPv6]:PORT"),
+        (
+            ["--listen", "100::1:1", "--insecure"],
+            "invalid address '100::1:1'; expected HOST:PORT or [IPv6]:PORT",
+        ),
         (["--listen", "::ffff:192.0.2.1:1", "--insecure"], "invalid address '::ffff:192.0.2.1:1'"),
         (["--join", "h:1"], "no certificates: give --certs FOLDER"),
         (["--join", "h:1", "--certs", "nowhere"], "ca.pem: cannot be read"),
@@ -391,7 +394,10 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
             ["--join", "h:1", "--insecure", "--address", "h:2"],
             "--address has no effect without --listen",
         ),
-        (["--join", "h:1", "--insecure", "--web", "0.0.0.0:0"], "other machines could read and write as you"),
+        (
+            ["--join", "h:1", "--insecure", "--web", "0.0.0.0:0"],
+            "other machines could read and write as you",
+        ),
         (["--join", "h:1", "--insecure", "--web", "x"], "expected HOST:PORT"),
         (
             ["--join", "h:1", "--insecure", "--web-public"],

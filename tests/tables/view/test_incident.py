@@ -39,7 +39,7 @@ def make_incident(repeat: int = 1) -> Trace:
             "kind": "event",
             "text": f"step {id}",
             "send_time": T0 + (time + 100 * k) * MS,
-            "parents": [
+            "causes": [
                 *(f"{one}/{k}" for one in CAUSES.get(id, "").split()),
                 *([f"b3/{k - 1}"] if k and id == "a1" else []),
             ],

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 from antecede.core.clocks.coercion import plain
 from antecede.core.clocks.nanoseconds import LONGEST_NS, NS, Seconds, down_ns, seconds_text, up_ns
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 Member = TypeVar("Member", bound=Hashable)
 _UNREACHABLE_NS = 1 << 100
@@ -231,7 +231,7 @@ def _channels_to_ns(
 
 def _check_table(table: object, what: str) -> None:
     if not isinstance(table, Mapping):
-        raise LocalError(f"{what}: expected a mapping, got {shown(table)}")
+        raise LocalError(f"{what}: expected a mapping, got {quote(table)}")
 
 
 def _check_pairs(channels: Mapping[Any, Any], what: str) -> None:
@@ -240,7 +240,7 @@ def _check_pairs(channels: Mapping[Any, Any], what: str) -> None:
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise LocalError(
                     f"{what}: expected (from, to): (least, most), "
-                    f"got {shown(channel)}: {shown(delays)}"
+                    f"got {quote(channel)}: {quote(delays)}"
                 )
 
 
@@ -257,4 +257,4 @@ def _are_integers(*values: object) -> bool:
 
 
 def _format_ns(ns: object) -> str:
-    return f"{seconds_text(ns)} s" if type(ns) is int and abs(ns) < 1 << 80 else f"{shown(ns)} ns"
+    return f"{seconds_text(ns)} s" if type(ns) is int and abs(ns) < 1 << 80 else f"{quote(ns)} ns"

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 NS = 10**9
 MAX_DIGITS = 400
@@ -39,7 +39,7 @@ def exact(seconds: Seconds, what: str = "a time") -> Fraction:
 
 
 def _format_given(seconds: Seconds) -> str:
-    return shown(seconds) if isinstance(seconds, int) else str(seconds)
+    return quote(seconds) if isinstance(seconds, int) else str(seconds)
 
 
 @lru_cache(maxsize=1024)
@@ -49,13 +49,13 @@ def _float_to_fraction(seconds: float) -> Fraction:
 
 def _check_number(seconds: Any, what: str) -> Seconds:
     if isinstance(seconds, bool | str | bytes | bytearray):  # float() accepts these
-        raise LocalError(f"{what} is {shown(seconds)}; expected a number of seconds")
+        raise LocalError(f"{what} is {quote(seconds)}; expected a number of seconds")
     if isinstance(seconds, int | float | Decimal | Fraction):
         return seconds
     try:
         return float(seconds)  # such as numpy scalars
     except (TypeError, ValueError):
-        raise LocalError(f"{what} is {shown(seconds)}; expected a number of seconds") from None
+        raise LocalError(f"{what} is {quote(seconds)}; expected a number of seconds") from None
 
 
 def _to_fraction(seconds: Seconds, what: str) -> Fraction:
@@ -116,9 +116,9 @@ def check_reading(now: int | None, user: str) -> int:
             "(with a Group: now= in seconds, or now_ns=)"
         )
     if type(now) is not int:
-        raise LocalError(f"now is {shown(now)}; expected whole nanoseconds (int)")
+        raise LocalError(f"now is {quote(now)}; expected whole nanoseconds (int)")
     if not -LONGEST_NS <= now <= LONGEST_NS:
-        raise LocalError(f"now is {shown(now)} ns; expected at most 146 years from 0")
+        raise LocalError(f"now is {quote(now)} ns; expected at most 146 years from 0")
     return now
 
 
@@ -130,7 +130,7 @@ def parse_reading(now: Seconds | None, now_ns: int | None) -> int | None:
         return None if now_ns is None else check_reading(_to_int(now_ns), "the order")
     if _is_large(now):
         raise LocalError(
-            f"now is {shown(now)} seconds, more than 146 years; pass nanoseconds "
+            f"now is {quote(now)} seconds, more than 146 years; pass nanoseconds "
             "(time.time_ns()) as now_ns="
         )
     return down_ns(now, "now")
@@ -152,5 +152,5 @@ def _to_int(value: object) -> int:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise LocalError(
-            f"now_ns is {shown(value)}; expected whole nanoseconds (int, as from time.time_ns())"
+            f"now_ns is {quote(value)}; expected whole nanoseconds (int, as from time.time_ns())"
         ) from None

@@ -11,7 +11,7 @@ from antecede.core.group.state import NO_CALL
 from antecede.core.protocols import Effect, Transmit
 from antecede.core.protocols.options import check_flags
 from antecede.errors import LocalError, ProtocolError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 
 class TickHandler(GroupPart):
@@ -104,11 +104,11 @@ class TickHandler(GroupPart):
 def _check_readings(readings: range) -> None:
     if not isinstance(readings, range):
         raise LocalError(
-            f"readings is {shown(readings)}; expected a range of nanoseconds, as in "
+            f"readings is {quote(readings)}; expected a range of nanoseconds, as in "
             "range(first, past_last, step)"
         )
     if not readings or readings.step < 0:
-        raise LocalError(f"readings is {shown(readings)}; expected a nonempty ascending range")
+        raise LocalError(f"readings is {quote(readings)}; expected a nonempty ascending range")
     for reading in (readings[0], readings[-1]):
         check_reading(reading, "tick_range")
 

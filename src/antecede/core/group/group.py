@@ -36,7 +36,7 @@ from antecede.core.group.state_store import StateStore
 from antecede.core.protocols import ENTRIES, Addressing, Guarantee, Protocol, flat_class
 from antecede.core.protocols.options import check_flags
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 
 class _OptionDocs(type):
@@ -160,11 +160,11 @@ class Group(Sender, GroupMembership, TickHandler, Queries, StateStore, metaclass
         `names`: address -> name. Raises LocalError for missing or duplicate names.
         """
         if not isinstance(protocol, Protocol):
-            raise LocalError(f"protocol is {shown(protocol)}; expected a Protocol object")
+            raise LocalError(f"protocol is {quote(protocol)}; expected a Protocol object")
         if not isinstance(names, Mapping):
-            raise LocalError(f"names= is {shown(names)}; expected a mapping of address to name")
+            raise LocalError(f"names= is {quote(names)}; expected a mapping of address to name")
         if not isinstance(order, str):
-            raise LocalError(f"order= is {shown(order)}; expected the name of an order")
+            raise LocalError(f"order= is {quote(order)}; expected the name of an order")
         unnamed = sorted(set(protocol.members) - names.keys())
         if unnamed or len(set(map(check_name, names.values()))) < len(names):
             raise LocalError(

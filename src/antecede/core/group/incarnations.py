@@ -35,7 +35,7 @@ from antecede.core.protocols import Protocol
 from antecede.core.protocols.options import is_word_set, options_of
 from antecede.core.protocols.serialization import NUMBER, TEXT, Many, Shape
 from antecede.errors import DecodeError, IncarnationError, LocalError, MismatchError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 MAX_LISTED = 64
 """Number of restarted members up to which every frame lists all; beyond, only those of causes."""
@@ -457,5 +457,5 @@ def check_nonce(value: int | None) -> int:
         return draw_nonce()
     value = plain(value)
     if type(value) is not int or not 0 <= value < 1 << 32:
-        raise LocalError(f"incarnation={shown(value)}: expected 0 to 2**32 - 1, or None")
+        raise LocalError(f"incarnation={quote(value)}: expected 0 to 2**32 - 1, or None")
     return value

@@ -32,7 +32,7 @@ from antecede.core.protocols.options import check_flags
 from antecede.core.protocols.serialization import misfit, pack_state, unpack_state
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import DecodeError, LocalError, MismatchError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 
 class GroupMembership(Receiver):
@@ -111,7 +111,7 @@ class GroupMembership(Receiver):
         self._state.last_call = NO_CALL
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
-                f"last={shown(last)} of {shown(member)}: expected its last sequence number, 0 to "
+                f"last={quote(last)} of {quote(member)}: expected its last sequence number, 0 to "
                 f"{MAX_NUMBER} (see last_seq() in its own group)"
             )
         state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
@@ -199,7 +199,7 @@ class GroupMembership(Receiver):
         state.last_call = NO_CALL
         if frontier is not None and not isinstance(frontier, Mapping):
             raise LocalError(
-                f"frontier is {shown(frontier)}; expected a mapping of member to sequence number"
+                f"frontier is {quote(frontier)}; expected a mapping of member to sequence number"
             )
         if frontier is None or frontier:
             tally = state.counters
@@ -225,7 +225,7 @@ class GroupMembership(Receiver):
         for name, seq in frontier.items():
             if type(seq) is not int or not 0 <= seq <= MAX_NUMBER:
                 raise LocalError(
-                    f"frontier has {shown(seq)} for {shown(name)}; expected an integer from 0 to "
+                    f"frontier has {quote(seq)} for {quote(name)}; expected an integer from 0 to "
                     f"{MAX_NUMBER}"
                 )
             if name == state.name and seq:
@@ -256,7 +256,7 @@ class GroupMembership(Receiver):
         if change is None:
             raise LocalError(f"order {state.order!r} has no topics; use a topic order")
         if isinstance(topics, str) or not isinstance(topics, Iterable):
-            raise LocalError(f"topics= is {shown(topics)}; expected a list of names")
+            raise LocalError(f"topics= is {quote(topics)}; expected a list of names")
         chosen = tuple(topics)
         with state.translate_errors():
             effects = change(state.number(member), chosen)

@@ -30,7 +30,7 @@ from antecede.core.protocols.serialization import (
 )
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import DecodeError, LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 ALIASES = {"causal": "idr", "reply": "sb", "none": "unordered"}
 
@@ -58,7 +58,7 @@ def check_members(name: str, members: Iterable[str] | None) -> list[str]:
     if isinstance(members, str | bytes):
         raise LocalError(f"members= is the text {members!r}; expected a list of names")
     if members is not None and not isinstance(members, Iterable):
-        raise LocalError(f"members= is {shown(members)}; expected a list of names")
+        raise LocalError(f"members= is {quote(members)}; expected a list of names")
     names = sorted(map(check_name, (name,) if members is None else members))
     if duplicates := [
         name_before for name_before, after in pairwise(names) if name_before == after
@@ -75,7 +75,7 @@ def resolve_order(order: str) -> str:
     if name is None or name not in ENTRIES:
         aliases = ", ".join(f"{alias} (= {one})" for alias, one in ALIASES.items())
         raise LocalError(
-            f"unknown order {shown(order)}; choose from {aliases}, {', '.join(ENTRIES)}"
+            f"unknown order {quote(order)}; choose from {aliases}, {', '.join(ENTRIES)}"
         )
     return name
 
@@ -89,7 +89,7 @@ def split_limits(
     for name, value in given.items():
         least = int(name != "threads")
         if type(value) is not int or value < least:
-            raise LocalError(f"{name}={shown(value)}: expected an integer of {least} or more")
+            raise LocalError(f"{name}={quote(value)}: expected an integer of {least} or more")
     if "max_members" in given and not is_open:
         raise LocalError("max_members= has no effect in a closed group; omit it or members=")
     if "threads" in given and flat_class(order).guarantee.relation is not Relation.BY_REPLY:
@@ -108,12 +108,12 @@ def number_member_options(
         if isinstance(member, str):
             if member not in numbers:
                 raise LocalError(
-                    f"{name}={shown(member)}: unknown member; choose from {[*numbers]}"
+                    f"{name}={quote(member)}: unknown member; choose from {[*numbers]}"
                 )
             given[name] = numbers[member]
         elif member is not None and (type(member) is not int or member not in numbers.values()):
             raise LocalError(
-                f"{name}={shown(member)}: expected a member name, or its number (index in the "
+                f"{name}={quote(member)}: expected a member name, or its number (index in the "
                 "sorted list of names, from 0)"
             )
     return given
@@ -156,7 +156,7 @@ def can_be_open(protocol: Protocol) -> bool:
 def room_code(room: str) -> int:
     """Return the fingerprint of `room=`. Raise LocalError unless it is text."""
     if not isinstance(room, str):
-        raise LocalError(f"room= is {shown(room)}; expected text, the same at all members")
+        raise LocalError(f"room= is {quote(room)}; expected text, the same at all members")
     return fingerprint(_encode_text(room, "room="))
 
 
@@ -270,7 +270,7 @@ def check_name(name: str) -> str:
         raise LocalError(f"member name is {type(name).__name__}; expected text")
     if not can_be_name(name):
         raise LocalError(
-            f"member name {shown(name)} is invalid; expected 1 to {frame.MAX_NAME_BYTES} bytes "
+            f"member name {quote(name)} is invalid; expected 1 to {frame.MAX_NAME_BYTES} bytes "
             "as UTF-8"
         )
     return str(plain(name))
@@ -289,5 +289,5 @@ def _encode_text(text: str, what: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise LocalError(
-            f"{what} is {shown(text)}; expected text with an UTF-8 encoding ({error.reason})"
+            f"{what} is {quote(text)}; expected text with an UTF-8 encoding ({error.reason})"
         ) from None

@@ -23,7 +23,7 @@ from antecede.core.group.message import (
 from antecede.core.group.options import insert_names
 from antecede.core.protocols import Addressing, Held, MessageId, Relation
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 _BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
 
@@ -186,7 +186,7 @@ class Queries(GroupPart):
             )
         (one,) = named
         if one not in state.threads:
-            raise LocalError(f"unknown message {shown(one[1])} of {one[0]}: never here, or dropped")
+            raise LocalError(f"unknown message {quote(one[1])} of {one[0]}: never here, or dropped")
         runs = state.protocol.get_delivered_ranges()
 
         def was_here(message: Id) -> bool:

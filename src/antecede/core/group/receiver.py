@@ -24,7 +24,7 @@ from antecede.errors import (
     RemoteError,
     UnknownMemberError,
 )
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 INCARNATION_BYTES = frame.MAX_NAME_BYTES + 32
 SUPERSEDED = "superseded by a newer incarnation of its sender"
@@ -419,4 +419,4 @@ class Receiver(GroupPart):
 def _describe_id(message: tuple[str | None, int]) -> str:
     sender, number = message
     what = f"message {number}" if number else "a control message"
-    return f"{what} of {shown(sender) if sender is not None else 'an unknown member'}"
+    return f"{what} of {quote(sender) if sender is not None else 'an unknown member'}"

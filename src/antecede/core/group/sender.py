@@ -12,7 +12,7 @@ from antecede.core.group.message import Id, Message, Packet, Sent
 from antecede.core.group.state import NO_CALL
 from antecede.core.protocols import Addressing, Effect, MessageId, Transmit
 from antecede.errors import LocalError, ProtocolError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 BYTES_TYPES = bytes, bytearray, memoryview
 ReplyTargets = Message | Sent | Id | Sequence[Message | Sent | Id]
@@ -228,4 +228,4 @@ def _to_tuple(names: Any) -> Any:
     try:
         return tuple(names)
     except TypeError:
-        raise LocalError(f"to= and topics= expect lists of names, got {shown(names)}") from None
+        raise LocalError(f"to= and topics= expect lists of names, got {quote(names)}") from None

@@ -33,7 +33,7 @@ from antecede.core.protocols.serialization import (
     unpack_state,
 )
 from antecede.errors import DecodeError, LocalError, ProtocolError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 
 class Threads:
@@ -211,7 +211,7 @@ class GroupState:
         try:
             return numbers[name]
         except (KeyError, TypeError, ValueError):  # unhashable values are unknown too
-            raise LocalError(f"unknown member {shown(name)}; choose from {list(numbers)}") from None
+            raise LocalError(f"unknown member {quote(name)}; choose from {list(numbers)}") from None
 
     def name_ids(self, ids: Iterable[MessageId]) -> tuple[Id, ...]:
         """Return ids with names in place of numbers."""
@@ -255,7 +255,7 @@ class GroupState:
         for item in reply_to:
             key = item.id if isinstance(item, Message | Sent) else item
             if not is_id(key):
-                raise LocalError(f"{what} has {shown(item)}; expected a message id")
+                raise LocalError(f"{what} has {quote(item)}; expected a message id")
             parents.append((key[0], key[1]))
         return tuple(dict.fromkeys(parents))
 

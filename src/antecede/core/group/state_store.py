@@ -16,7 +16,7 @@ from antecede.core.group.options import SNAPSHOT_SHAPE, read_member_table
 from antecede.core.group.state import Threads, replay_input
 from antecede.core.protocols.serialization import misfit, pack_state, unpack_state
 from antecede.errors import DecodeError, LocalError, ProtocolError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 InputHandlers = Mapping[str, Callable[..., Any]]
 _INVALID = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
@@ -178,5 +178,5 @@ class StateStore(GroupPart):
 
 def _list_records(log: Iterable[bytes]) -> Sequence[bytes]:
     if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
-        raise LocalError(f"log is {shown(log)}; expected records, as returned by log()")
+        raise LocalError(f"log is {quote(log)}; expected records, as returned by log()")
     return list(log)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from antecede.core.protocols import Addressing, Relation
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.harness.group_under_test import FLAT_NAMES, GroupUnderTest
 from antecede.lab.check.harness.timing import InFlight, compute_step_ns, list_delays_ns
@@ -61,7 +61,7 @@ def conform(
 ) -> Suite:
     """Run the suite seeded by `seed`; stop at the first failure whose kind is not `ignored`."""
     deliveries = 0
-    words = f"{group.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
+    words = f"{group.describe()}, {pluralize(plan.messages, 'message')}, seed {seed}"
     for number in range(plan.runs):
         run = play(group, plan, f"{seed}/{number}")
         failure = run.failure or run.check() or (_compare_with_twin(run) if plan.twins else None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from antecede.formatting import count_and_part, counted, duration
+from antecede.formatting import count_and_part, duration, pluralize
 from antecede.lab.demo.demo import DemoFindings
 from antecede.lab.demo.evaluation import DELAY, format_evaluation
 from antecede.lab.demo.held_message_story import HeldMessageStory
@@ -53,11 +53,11 @@ def _format_finding(outcomes: Sequence[BaselineOutcome]) -> str:
     causal = outcomes[-1]
     p99 = causal.wait_ms(0.99)
     text = f"Causal release dropped {causal.dropped:,} of {causal.rows:,} rows"
-    text += f" and inverted {counted(causal.inverted, 'pair')}"
+    text += f" and inverted {pluralize(causal.inverted, 'pair')}"
     text += f"; 99 % of the rows waited {duration(p99)} or less" if p99 is not None else ""
     by_time = next((o for o in outcomes if o.scheme == "sort by timestamp"), None)
     if by_time is not None and by_time.inverted:
-        text += f"; sorting by timestamp inverted {counted(by_time.inverted, 'pair')}"
+        text += f"; sorting by timestamp inverted {pluralize(by_time.inverted, 'pair')}"
         text += " of cause and effect"
     return text + "."
 

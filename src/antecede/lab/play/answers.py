@@ -31,7 +31,7 @@ from antecede.core.global_snapshots import ALGORITHMS
 from antecede.core.oracle import LOST, RECEIVE, SEND, Cuts, History, Witness
 from antecede.core.protocols import Relation
 from antecede.errors import ScriptError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check import explore, run_check
 from antecede.lab.check.harness import DELIVERED, RELEASED
 from antecede.lab.check.scenario import (
@@ -218,7 +218,7 @@ def _compute_check(scenario: Script, query: _FactQuery) -> str:
     members, messages = limits.get("members"), limits.get("messages")
     verdict = run_check(name, variant="".join(variant), members=members, messages=messages)
     if verdict.ok:
-        return f"nothing in {counted(verdict.states, 'state')} breaks its promise"
+        return f"nothing in {pluralize(verdict.states, 'state')} breaks its promise"
     return "; ".join(" ".join(one.sentence().split()) for one in verdict.failures)
 
 
@@ -232,8 +232,8 @@ def _compute_snapshot_check(scenario: Script, query: _FactQuery) -> str:
             if failure.witness is None
             else f"message {_describe_witness(failure.witness)}"
         )
-        return f"after {counted(len(failure.moves), 'step')}, {what}"
-    return f"all {search.ends:,} ends of {counted(search.plans, 'plan')} are consistent"
+        return f"after {pluralize(len(failure.moves), 'step')}, {what}"
+    return f"all {search.ends:,} ends of {pluralize(search.plans, 'plan')} are consistent"
 
 
 _FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _FactQuery], str]]]] = {

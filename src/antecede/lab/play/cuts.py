@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check.harness import ARRIVED, DELIVERED, FORWARDED, JOINED, LOST, RELEASED, SENT
 from antecede.lab.check.scenario import CONTROL_SENT, ScenarioEvent, ScriptRun
 from antecede.lab.play.runner import run_protocol
@@ -209,7 +209,7 @@ def _check_counts(execution: CutExecution, counts: object) -> dict[str, int]:
         if name not in lengths:
             raise InputError(f"unknown member {name}; choose from {', '.join(execution.lengths)}")
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= lengths[name]:
-            there = counted(lengths[name], "event")
+            there = pluralize(lengths[name], "event")
             raise InputError(f"{name}={count!r}: {name} has {there} in this run")
     return {name: counts.get(name, 0) for name in execution.lengths}
 

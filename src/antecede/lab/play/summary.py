@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from antecede.core.oracle import History
 from antecede.core.protocols import Relation
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check.harness import DELIVERED, FORWARDED, HELD, JOINED, RELEASED, SENT
 from antecede.lab.check.scenario import CONTROL_SENT, ScriptRun, Send, channel_line, run_to_events
 
@@ -91,11 +91,13 @@ def summarize(run: ScriptRun) -> str:
     astray = sum(one.is_wrong_recipient for one in done)
     early = sum(bool(one.missing_causes) for one in done)
     unlike = sum(bool(one.order_conflict) for one in done)
-    parts = [counted(sent, "message"), f"{held} held{needless}"]
+    parts = [pluralize(sent, "message"), f"{held} held{needless}"]
     parts += [f"{len(deviations.violations)} before a cause"]
     parts += [f"{early} {_VIOLATION_TEXT[run.relation]}"] if run.relation in _VIOLATION_TEXT else []
     parts += [f"{astray} to wrong receivers"] if astray else []
     parts += [f"{unlike} in another order than elsewhere"] if unlike else []
     parts += [f"{len(run.held)} still held at the end"] if run.held else []
-    parts += [f"{counted(len(run.in_flight), 'copy', 'copies')} in flight"] if run.in_flight else []
+    parts += (
+        [f"{pluralize(len(run.in_flight), 'copy', 'copies')} in flight"] if run.in_flight else []
+    )
     return " ".join(filter(None, (", ".join(parts) + ".", channel_line(run))))

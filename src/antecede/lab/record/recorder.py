@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
-from antecede.formatting import counted, were
+from antecede.formatting import pluralize, were
 from antecede.lab.record.member import MemberPlan, compute_drain_s, make_group, run_member
 from antecede.lab.record.regions import REGIONS
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
@@ -144,23 +144,23 @@ def _make_recording(gathered: list[Event], members: int) -> RecordedTrace:
 def summary(recording: RecordedTrace, members: int) -> str:
     """Return the recording in two to four lines."""
     lines = [
-        f"{counted(members, 'process', 'processes')} sent "
-        f"{counted(recording.sent, 'message')} over UDP; "
-        f"{counted(recording.received, 'copy', 'copies')} arrived, "
+        f"{pluralize(members, 'process', 'processes')} sent "
+        f"{pluralize(recording.sent, 'message')} over UDP; "
+        f"{pluralize(recording.received, 'copy', 'copies')} arrived, "
         f"{recording.delivered:,} {were(recording.delivered)} delivered",
         f"({EMULATED})",
     ]
     if recording.received < recording.expected:
         lost = recording.expected - recording.received
         lines.append(
-            f"{counted(lost, 'copy', 'copies')} {were(lost)} lost by UDP: "
+            f"{pluralize(lost, 'copy', 'copies')} {were(lost)} lost by UDP: "
             "messages that depend on them stayed held back"
         )
     if recording.undelivered:
         message, member = recording.undelivered[0]
         late = len(recording.undelivered)
         lines.append(
-            f"{counted(late, 'copy', 'copies')} that arrived {were(late)} not delivered by "
+            f"{pluralize(late, 'copy', 'copies')} that arrived {were(late)} not delivered by "
             f"the end, {message} to {member} the first by name"
         )
     if recording.sent and not any(event.causes for event in recording.events):

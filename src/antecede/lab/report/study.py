@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from antecede.errors import LocalError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.report.atomic_files import write_whole
 from antecede.lab.report.drawing import DARK, LIGHT, PLOT_RULES, declare_colours, inline_svg
 from antecede.lab.report.model import Findings, Plot, Row, Section
@@ -141,7 +141,7 @@ def _summarize(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -
         "verdicts": _describe_verdicts(verdicts),
         "parts": [{"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name]],
         "not_reached": lines,
-        "failed": f"{counted(failed, 'run')} failed",
+        "failed": f"{pluralize(failed, 'run')} failed",
         "open": bool(lines or failed),
         "nothing": nothing if counts else "The source has no values to compare with.",
     }
@@ -154,8 +154,10 @@ def _describe_verdicts(verdicts: Counter[str]) -> str:
         "not run": "not run",
         "undecided": "undecided",
     }
-    parts = [counted(verdicts[one], one, several) for one, several in many.items() if verdicts[one]]
-    return f"Of {counted(verdicts.total(), 'claim')} {', '.join(parts)}." if parts else ""
+    parts = [
+        pluralize(verdicts[one], one, several) for one, several in many.items() if verdicts[one]
+    ]
+    return f"Of {pluralize(verdicts.total(), 'claim')} {', '.join(parts)}." if parts else ""
 
 
 def _count_marks(rows: Iterable[Row]) -> Counter[str]:
@@ -168,7 +170,7 @@ def _describe_deviations(rows: Sequence[Row]) -> str:
     if not total:
         return "The source has no values to compare with: all values are ours."
     parts = [f"{counts[mark.name]} {mark.text}" for mark in MARKS if counts[mark.name]]
-    return f"Of {counted(total, 'published value')}: {', '.join(parts)}."
+    return f"Of {pluralize(total, 'published value')}: {', '.join(parts)}."
 
 
 def _prepare_section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
@@ -199,7 +201,7 @@ def _prepare_comparison(rows: Sequence[Row]) -> dict[str, Any]:
         "count": len(rows),
         "marks": any(marks),
         "dashes": not all(marks),
-        "summary": f"Table of {counted(len(rows), 'value')}. {_describe_deviations(rows)}",
+        "summary": f"Table of {pluralize(len(rows), 'value')}. {_describe_deviations(rows)}",
         "folded": len(rows) > MAX_UNFOLDED_ROWS,
     }
 
@@ -246,7 +248,7 @@ def _prepare_table(section: Section) -> dict[str, Any]:
     return {
         "columns": _mark_text_cells(section.columns, text),
         "rows": [_mark_text_cells(row, text) for row in section.table],
-        "summary": f"Table of {counted(len(section.table), 'row')}.",
+        "summary": f"Table of {pluralize(len(section.table), 'row')}.",
         "folded": len(section.table) > MAX_UNFOLDED_ROWS,
     }
 

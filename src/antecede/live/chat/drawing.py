@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from antecede.core.group import Thread
-from antecede.formatting import counted, duration
+from antecede.formatting import duration, pluralize
 from antecede.live.chat.room import HeldPost, Post, Room
 from antecede.live.chat.words import cells, name_of, one_line, sanitize, shorten, wrap_lines
 from antecede.live.events import Id
@@ -119,7 +119,7 @@ def summary(room: Room) -> str:
     """Return the state of the room as one line."""
     here = sum(one.here for one in room.members)
     away = len(room.members) - here
-    waits = f", {counted(len(room.held), 'reply', 'replies')} held" if room.held else ""
+    waits = f", {pluralize(len(room.held), 'reply', 'replies')} held" if room.held else ""
     return f"{here} here{f', {away} away' if away else ''}{waits}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from antecede.errors import LocalError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.live.chat.room import HeldPost, Post, Room
 from antecede.live.chat.waits import list_held
 from antecede.live.chat.words import MAX_BYTES, name_of, one_line
@@ -172,7 +172,7 @@ class Chat:
             return f"requested messages: {whom}"
         if not held:
             return "no reply is held, and no message is missing"
-        replies = counted(held, "reply", "replies")
+        replies = pluralize(held, "reply", "replies")
         return f"{replies} held; no connected member has the missing messages"
 
     def evict(self, name: str) -> str:
@@ -187,6 +187,6 @@ def _describe_abandoned(event: MessagesAbandoned) -> str:
         or "a departed member"
     )
     return (
-        f"{counted(event.batches, 'message')} of {name_of(member_of(event.sender_id))} dropped: "
+        f"{pluralize(event.batches, 'message')} of {name_of(member_of(event.sender_id))} dropped: "
         f"the last messages of {of}, which they reply to, are lost"
     )

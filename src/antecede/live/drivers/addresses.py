@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 _OUTSIDE: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 """Documentation addresses (RFC 5737, RFC 3849): their route is the outgoing one."""
@@ -19,7 +19,7 @@ _HERE: Final = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 def split_address(address: str) -> tuple[str, int]:
     """Return host and port of "HOST:PORT" or "[IPv6]:PORT". Raises LocalError for other texts."""
     if not isinstance(address, str):
-        raise LocalError(f"invalid address {shown(address)}; expected the text HOST:PORT")
+        raise LocalError(f"invalid address {quote(address)}; expected the text HOST:PORT")
     if (bare := _without_url(address)) != address:
         raise LocalError(
             f"invalid address {address!r:.80}; expected HOST:PORT without scheme and path: "
@@ -61,7 +61,7 @@ def addresses_of(given: object) -> list[str]:
     several = [given] if isinstance(given, str) else given
     if not isinstance(several, Iterable) or isinstance(several, bytes):
         raise LocalError(
-            f"join: invalid address {shown(given)}; expected HOST:PORT, or several of them"
+            f"join: invalid address {quote(given)}; expected HOST:PORT, or several of them"
         )
     found = list(several)
     if not found:

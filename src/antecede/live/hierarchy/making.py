@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import ExternalNode
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER
@@ -26,10 +26,10 @@ def settings_kind(order: str, role: str | None) -> type[Settings]:
     """Return the class of a peer's settings. Raises LocalError for a wrong role."""
     if order != HIERARCHICAL:
         if role is not None:
-            raise LocalError(f"role= has no effect with order {shown(order)}; leave it out")
+            raise LocalError(f"role= has no effect with order {quote(order)}; leave it out")
         return Settings
     if role not in ROLES:
-        raise LocalError(f"unknown role={shown(role)}; choose from {ROLES}")
+        raise LocalError(f"unknown role={quote(role)}; choose from {ROLES}")
     return HierarchySettings
 
 

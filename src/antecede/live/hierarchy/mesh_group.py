@@ -54,7 +54,7 @@ from antecede.live.hierarchy.entries import (
     Names,
 )
 from antecede.live.hierarchy.origin import VOID, FirstCopies, Origin, Place, Places
-from antecede.live.hierarchy.progress import Progress
+from antecede.live.hierarchy.progress import LogProgress
 
 SUPER: Final = "super"
 EXTERNAL: Final = "external"
@@ -149,7 +149,7 @@ class MeshGroup:
         """Start a group of one, or accept an invitation. Raises DecodeError for an invalid one."""
         self.me, self.role = lane, role
         self.names = Names()
-        self.progress = Progress()
+        self.progress = LogProgress()
         self.copies = FirstCopies()
         self.down: list[Down] = []
         self.outgoing: list[Entry] = []

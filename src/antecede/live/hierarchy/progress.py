@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from antecede.live.hierarchy.origin import Place, Places
 
 
-class Progress:
+class LogProgress:
     """Entries by sender. The protocol's number of a message differs from its entry."""
 
     def __init__(self) -> None:

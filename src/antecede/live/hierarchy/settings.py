@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from antecede.core.group import Group
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER, MeshGroup
 from antecede.live.settings import MERGE, NS, Settings
 
@@ -35,7 +35,7 @@ class HierarchySettings(Settings):
     def __post_init__(self) -> None:
         """Raise LocalError for invalid values."""
         if self.role not in ROLES:
-            raise LocalError(f"unknown role={shown(self.role)}; choose from {ROLES}")
+            raise LocalError(f"unknown role={quote(self.role)}; choose from {ROLES}")
         if not self.ack_delay_ns:
             usual = NS // 2 if self.role == INTERNAL else NS // 500
             object.__setattr__(self, "ack_delay_ns", usual)
@@ -45,7 +45,7 @@ class HierarchySettings(Settings):
             )
         if self.partition != MERGE:
             raise LocalError(
-                f"partition={shown(self.partition)} is not supported by order 'hierarchical'; "
+                f"partition={quote(self.partition)} is not supported by order 'hierarchical'; "
                 'use "merge"'
             )
         if self.history:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.spark.evidence import has_receipts
 from antecede.spark.relations.edge_traversal import find_edges, find_reachable
 from antecede.spark.relations.reachability import MAX_SUPERSTEPS
@@ -246,7 +246,7 @@ def _find_bounds(
         if front.isEmpty():
             return merged
         all_of = merged
-    over = counted(max_supersteps, "member")
+    over = pluralize(max_supersteps, "member")
     raise InputError(
         f"message chains cross more than {over}: raise max_supersteps= (some jobs each)"
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import CycleError
-from antecede.formatting import count_and_part, counted
+from antecede.formatting import count_and_part, pluralize
 from antecede.tables.kernels import Bools, Ints, channels, encode_column, graph
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
@@ -165,10 +165,10 @@ def describe_channel(found: Mapping[str, Any]) -> str:
     if model == CIRCULAR:
         return "undefined: receipts precede their sends in a cycle"
     if model == CAUSAL:
-        return f"causal, {'all ' * (copies > 1)}{counted(copies, 'copy', 'copies')}"
+        return f"causal, {'all ' * (copies > 1)}{pluralize(copies, 'copy', 'copies')}"
     count = found["overtaken_in_channel"] if model == NON_FIFO else found["overtaken_causally"]
     words = model if model == NON_FIFO else "FIFO, not causal"
-    late = f"{count_and_part(count, copies)} of {counted(copies, 'copy', 'copies')} too late"
+    late = f"{count_and_part(count, copies)} of {pluralize(copies, 'copy', 'copies')} too late"
     return f"{words} (first {_describe_witness(found['witness'])}), {late}"
 
 

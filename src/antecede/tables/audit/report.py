@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from antecede.formatting import count_and_part, counted, duration, table
+from antecede.formatting import count_and_part, duration, pluralize, table
 from antecede.quantiles import quantile
 from antecede.tables.audit import skew_text, violations
 from antecede.tables.audit.channels import describe_channels
@@ -153,7 +153,7 @@ def _format_missing(missing: list[dict[str, Any]], ids: int) -> str:
     ]
     shown = table(("Missing ids", "references", "first named by"), rows, indent="")
     more = ids - len(rows)
-    hint = f"\n{counted(more, 'more id')} (--list-missing {ids} lists all)"
+    hint = f"\n{pluralize(more, 'more id')} (--list-missing {ids} lists all)"
     return shown + (hint if more else "")
 
 
@@ -212,9 +212,9 @@ def _list_notes(report: AuditReport) -> Notes:
     yield from _list_inversions(report)
     if report.missing_causes:
         ids = details.get("missing_ids")
-        to = "" if ids is None else f" to {counted(ids, 'id')}"
+        to = "" if ids is None else f" to {pluralize(ids, 'id')}"
         yield (
-            f"{counted(report.missing_causes, 'reference')}{to} not in the trace",
+            f"{pluralize(report.missing_causes, 'reference')}{to} not in the trace",
             "a consumer that waits for them never continues; --list-missing lists the ids",
         )
     if hint := details.get("separator_hint"):
@@ -230,7 +230,7 @@ def _list_notes(report: AuditReport) -> Notes:
         rows = details.get("conflicting_rows", 0)
         quarantined = f"; {rows:,} of them, which differ from it, are quarantined" if rows else ""
         yield (
-            f"{counted(report.duplicates, 'later row')} of an id already seen",
+            f"{pluralize(report.duplicates, 'later row')} of an id already seen",
             f"the first row of an id counts{quarantined}",
         )
     if report.redundant_edges and report.roots is not None:  # with clocks they are steps of members
@@ -244,7 +244,7 @@ def _list_notes(report: AuditReport) -> Notes:
 def _list_counted_details(details: dict[str, Any], notes: dict[str, tuple[str, str, str]]) -> Notes:
     for name, (one, what, advice) in notes.items():
         if count := details.get(name):
-            yield f"{counted(count, one)} {what}", advice
+            yield f"{pluralize(count, one)} {what}", advice
 
 
 def _list_clock_findings(report: AuditReport) -> Notes:
@@ -259,15 +259,15 @@ def _list_clock_findings(report: AuditReport) -> Notes:
             else ""
         )
         yield (
-            f"{counted(len(defects), 'clock')} with a missing or lower entry: {shown}{more}",
+            f"{pluralize(len(defects), 'clock')} with a missing or lower entry: {shown}{more}",
             "a restart, or several executions in one file (--run-delimiter)? pairs are not counted",
         )
     yield from _list_counted_details(report.details, _CLOCK_NOTES)
     if hosts := report.details.get("unlogged_hosts"):
-        entries = counted(report.details["unlogged_entries"], "clock entry", "clock entries")
+        entries = pluralize(report.details["unlogged_entries"], "clock entry", "clock entries")
         shown = "; ".join(_describe_place(place) for place in hosts[:SHOWN_INCONSISTENCIES])
         rest = len(hosts) - SHOWN_INCONSISTENCIES
-        more = f"; and {counted(rest, 'more host')}" if rest > 0 else ""
+        more = f"; and {pluralize(rest, 'more host')}" if rest > 0 else ""
         yield (
             f"{entries} beyond the last logged event of a host: {shown}{more}",
             "the log is truncated or lacks a host, or a clock is wrong; missing events order "
@@ -289,15 +289,15 @@ def _list_lost_rows(report: AuditReport) -> Notes:
         yield note, "source of order: each member's own numbers (--by seq)"
     if cycles := details.get("cycles"):
         yield (
-            f"{counted(details['events_on_cycles'], 'event')} that cause each other quarantined, "
-            f"in {counted(cycles, 'cycle')}",
+            f"{pluralize(details['events_on_cycles'], 'event')} that cause each other quarantined, "
+            f"in {pluralize(cycles, 'cycle')}",
             "they have no causal order; the reasons name the ids (--quarantine FILE)",
         )
     reasons = list(details.get("quarantine", {}).items())
     if reasons:
         shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
         yield (
-            f"{counted(details['quarantined'], 'bad row')} quarantined: {shown}",
+            f"{pluralize(details['quarantined'], 'bad row')} quarantined: {shown}",
             "the other rows were counted; --quarantine FILE writes the bad ones",
         )
     if report.causality_source == evidence.NONE:
@@ -402,7 +402,7 @@ def _format_largest(report: AuditReport, order: str) -> str:
     value = report.details.get("max_inversions", {}).get(order)
     if value is None:
         return ""
-    return counted(value, "place") if order in _POSITIONS else duration(value / 1e6)
+    return pluralize(value, "place") if order in _POSITIONS else duration(value / 1e6)
 
 
 def _get_nouns(report: AuditReport) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from antecede.formatting import counted, table
+from antecede.formatting import pluralize, table
 from antecede.tables.audit.skew import STARTS
 
 SHOWN_PAIRS = 8
@@ -48,7 +48,7 @@ def format_pairs(skew: Mapping[str, Any]) -> str | None:
         return None
     chosen = [pair for pair in pairs if pair["violations"]]
     if not chosen:
-        of = counted(len(pairs), "pair")
+        of = pluralize(len(pairs), "pair")
         return f"Clocks: {of} of processes connected, no shift needed (bounds in --json)"
     rows = [
         (
@@ -62,7 +62,7 @@ def format_pairs(skew: Mapping[str, Any]) -> str | None:
     ]
     header = ("Clocks: a shift of", "least", "from", "to", "violated")
     more = len(pairs) - len(rows)
-    rest = f"\n{counted(more, 'more pair')} in --json" if more else ""
+    rest = f"\n{pluralize(more, 'more pair')} in --json" if more else ""
     return table(header, rows, indent="") + rest
 
 

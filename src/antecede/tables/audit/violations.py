@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.false_causality import (
     RELATION_TEXT,
     RELATIONS,
@@ -193,7 +193,7 @@ def describe_no_violations(found: Mapping[str, Any]) -> str:
     if not found["messages_received_by_some"]:
         return none
     return (
-        f"{none} ({counted(found['messages_received_by_some'], 'message')} not received by every "
+        f"{none} ({pluralize(found['messages_received_by_some'], 'message')} not received by every "
         "member, and a cause that was lost on its way is not counted as missing: antecede "
         "false-causality --broadcast)"
     )

@@ -22,7 +22,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.causality.event_graph import add_predecessors, find_predecessors
 from antecede.tables.causality.kernels.reachability import (
     EventGraph,
@@ -128,7 +128,7 @@ class States:
             raise InputError("no event has a member: there are no local states")
         if member.null_count:
             self.notes.append(
-                f"{counted(member.null_count, 'event')} without a member: in no local state"
+                f"{pluralize(member.null_count, 'event')} without a member: in no local state"
             )
         events = table.take(pa.array(self._rows))
         names = events["member"].unique().drop_null().to_pylist()

@@ -23,7 +23,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.causality.cuts import find_immediate_edges
 from antecede.tables.causality.event_graph import build_execution, tells_of_arrivals
 from antecede.tables.causality.kernels.reachability import (
@@ -204,11 +204,11 @@ class Causality:
         self._event_graph = execution.graph
         if execution.never_sent:
             self.notes.append(
-                f"{counted(execution.never_sent, 'arrival')} of messages without a send row: "
+                f"{pluralize(execution.never_sent, 'arrival')} of messages without a send row: "
                 "events before these are unknown"
             )
         if execution.on_cycles:
-            self.notes.append(f"{counted(execution.on_cycles, 'row')} on cycles: excluded")
+            self.notes.append(f"{pluralize(execution.on_cycles, 'row')} on cycles: excluded")
 
     def _use_table(self, trace: Trace, by: str | None, whole: Whole | None) -> None:
         prepared = prepare(trace) if whole is None else prepare(trace, None, *whole)
@@ -224,9 +224,9 @@ class Causality:
         if lacking:
             self._note_missing_causes(lacking)
         if aside := len(graph.alive) - int(graph.alive.sum()):
-            self.notes.append(f"{counted(aside, 'row')} without a position: excluded")
+            self.notes.append(f"{pluralize(aside, 'row')} without a position: excluded")
         if refused := len(prepared.quarantine):
-            self.notes.append(f"{counted(refused, 'row')} {NO_EVENTS}")
+            self.notes.append(f"{pluralize(refused, 'row')} {NO_EVENTS}")
 
     def _note_same_number(self, graph: RowGraph) -> None:
         """Find the events that share a member and a number: clocks cannot distinguish them."""
@@ -272,12 +272,13 @@ class Causality:
         if len(nowhere) and self.by == CAUSES:
             shown = [_shorten(name) for name in nowhere.slice(0, LOOK_ALIKE).to_pylist()]
             more = ", ..." if len(nowhere) > LOOK_ALIKE else ""
-            which = "" if len(nowhere) == count else f" of {counted(len(nowhere), 'id')}"
+            which = "" if len(nowhere) == count else f" of {pluralize(len(nowhere), 'id')}"
             which += f" ({', '.join(shown)}{more})"
             if pc.any(pc.is_in(nowhere, ids.combine_chunks())).as_py():
                 where = "the run of their effect"
         self.notes.append(
-            f"{counted(count, 'cause')}{which} missing from {where}, so earlier events are unknown"
+            f"{pluralize(count, 'cause')}{which} missing from {where}, so earlier events are "
+            "unknown"
         )
         if hint := several_in_one(nowhere.to_pylist(), set(ids.to_pylist())):
             self.notes.append("; ".join(list_separators.words(hint)))

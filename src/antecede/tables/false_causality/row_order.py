@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.kernels import encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
@@ -61,7 +61,7 @@ def _find_rows(timed: pa.Table, name: str) -> Any:
 def describe_out_of_order_rows(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """Return the contradiction and the advice, or None."""
     for name, counts in found.items():
-        row, first = counted(counts["rows"], "row"), counts["first"]
+        row, first = pluralize(counts["rows"], "row"), counts["first"]
         where = [str(first["source"])] if first["source"] and first["line"] else []
         where += [f"line {first['line']}"] if first["line"] else []
         where += [f"{first['id']} at {first['member']}"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
-from antecede.formatting import counted, table
+from antecede.formatting import pluralize, table
 from antecede.tables.false_causality import row_order
 from antecede.tables.false_causality.count import RuleCounts
 from antecede.tables.false_causality.executions import (
@@ -114,8 +114,8 @@ class Summary:
         """Yield lines of text; `each`: with a table for each observer."""
         rows = self.counts.to_pylist()
         observers = {(row["run"], row["observer"]): row["events"] for row in rows}
-        observer_count = counted(len(observers), "observer")
-        received = counted(sum(observers.values()), "message")
+        observer_count = pluralize(len(observers), "observer")
+        received = pluralize(sum(observers.values()), "message")
         yield f"{observer_count}, {received} received; causality: " + (
             ", ".join(self.relations) or "none"
         )
@@ -124,7 +124,7 @@ class Summary:
             for run, observer in observers:
                 own = [row for row in rows if (row["run"], row["observer"]) == (run, observer)]
                 where = "" if run is None else f" of {run}"
-                yield f"\n{observer}{where}: {counted(own[0]['events'], 'message')}"
+                yield f"\n{observer}{where}: {pluralize(own[0]['events'], 'message')}"
                 yield table(_HEADER, (_HEADER_BELOW, *_sum_observers(own)))
         yield from self._format_rest(witnesses)
 
@@ -132,22 +132,22 @@ class Summary:
         yield from self._format_violations(witnesses)
         if self.violations.checked and self.messages_received_by_some:
             yield (
-                f"partial     {counted(self.messages_received_by_some, 'message')} not received by "
-                "every receiving member; the trace has no addressees, so a cause that was lost on "
-                "its way is not counted as missing (--broadcast: all messages are for all)"
+                f"partial     {pluralize(self.messages_received_by_some, 'message')} not received "
+                "by every receiving member; the trace has no addressees, so a cause that was lost "
+                "on its way is not counted as missing (--broadcast: all messages are for all)"
             )
         for reason, count in self.excluded_rows.items():
             more = len(self.never_sent) - SHOWN
             rest = f" and {more:,} more" if more > 0 else ""
             which = f" ({', '.join(self.never_sent[:SHOWN])}{rest})" if reason == NEVER_SENT else ""
-            yield f"excluded    {counted(count, 'row')}: {reason}{which}"
+            yield f"excluded    {pluralize(count, 'row')}: {reason}{which}"
         if row_order_finding := row_order.describe_out_of_order_rows(self.out_of_order_rows):
             yield f"row order   {'; '.join(row_order_finding)}"
         for what, fate in self.causes.notes():
             yield f"causes      {what}, {fate}"
         yield from self._format_missing_causes()
         if self.clock_inconsistencies:
-            events = counted(self.clock_inconsistencies, "event")
+            events = pluralize(self.clock_inconsistencies, "event")
             yield (f"clocks      {events} with an inconsistent clock; see antecede audit")
         reasons: dict[str, list[str]] = {}
         for rule, reason in self.skipped_rules.items():
@@ -171,7 +171,7 @@ class Summary:
         if (unsent := self.violations.without_sends).checked:
             yield (
                 f"unchecked   {unsent.describe_checked()}: no row of kind send in "
-                f"{counted(unsent.runs, 'run')}"
+                f"{pluralize(unsent.runs, 'run')}"
             )
 
     def _format_missing_causes(self) -> Iterator[str]:
@@ -184,7 +184,7 @@ class Summary:
         ]
         more = len(self.absent) - len(named)
         rest = f" and {more:,} more, see antecede audit --list-missing" if more else ""
-        causes = counted(len(self.absent), "reference")
+        causes = pluralize(len(self.absent), "reference")
         yield f"missing     {causes} to causes without a counted row: {', '.join(named)}{rest}"
 
 

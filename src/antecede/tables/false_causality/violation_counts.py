@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.formatting import count_and_part, counted
+from antecede.formatting import count_and_part, pluralize
 from antecede.tables.false_causality.columns import mask_kind
 from antecede.tables.false_causality.executions import DELIVERY, RECEIPT, RELATIONS, REPLY
 from antecede.tables.false_causality.trace import split_by_run
@@ -61,15 +61,15 @@ class Tally:
 
 def describe_checked(deliveries: int, receipts: int) -> str:
     """Return numbers of deliveries and receipts as text; zeros are omitted."""
-    texts = [counted(receipts, "receipt")] if receipts else []
+    texts = [pluralize(receipts, "receipt")] if receipts else []
     if deliveries or not receipts:
-        texts.insert(0, counted(deliveries, "delivery", "deliveries"))
+        texts.insert(0, pluralize(deliveries, "delivery", "deliveries"))
     return " and ".join(texts)
 
 
 def describe_relation(relation: str, tally: Tally, runs: int) -> str:
     """Return the text of a relation, with its number of runs if that is not all."""
-    some = "" if tally.runs == runs else f" in {tally.runs:,} of {counted(runs, 'run')}"
+    some = "" if tally.runs == runs else f" in {tally.runs:,} of {pluralize(runs, 'run')}"
     return RELATION_TEXT[relation] + some
 
 

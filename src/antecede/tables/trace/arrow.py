@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from antecede.errors import FormatError, InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.trace import reader
 from antecede.tables.trace.batches import QUARANTINE_SCHEMA as QUARANTINE_SCHEMA
 from antecede.tables.trace.batches import SCHEMA as SCHEMA
@@ -236,6 +236,6 @@ def _make_no_events_error(
         return InputError("contains no event", path=str(path))
     first = quarantine.slice(0, 1).to_pylist()[0]
     where = f"line {first['line']}: " if first["line"] else ""
-    bad = counted(quarantine.num_rows, "bad record")
+    bad = pluralize(quarantine.num_rows, "bad record")
     message = f"no readable record of format {one.name} ({bad}); the first: {where}"
     return FormatError(message + first["reason"], path=str(path))

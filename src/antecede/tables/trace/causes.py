@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.trace.identities import ID_RULE
 
 CAUSE_COLUMNS, TOLD_BY = "columns", "candidate_columns"
@@ -114,4 +114,4 @@ class Causes(NamedTuple):
         for name, (single, several, rest, treatment) in FOOTNOTES.items():
             if count := counts.get(name):
                 rest = rest.format(rounded=self.rounded_in, unreadable=self.unreadable_in)
-                yield counted(count, single, several) + rest, treatment
+                yield pluralize(count, single, several) + rest, treatment

@@ -17,7 +17,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.trace.arrow import Trace
 from antecede.tables.trace.evidence import SEQUENCE, SOURCE
 from antecede.tables.trace.rows import conform, refuse
@@ -108,12 +108,12 @@ def notes(details: Mapping[str, Any]) -> list[str]:
     """Return texts on gaps, repeated numbers and numbers out of order."""
     found = []
     if gaps := details.get(GAPS):
-        numbers = counted(details[MISSING], "number")
-        found.append(f"{counted(gaps, 'gap')} in the numbers of members: {numbers} missing")
+        numbers = pluralize(details[MISSING], "number")
+        found.append(f"{pluralize(gaps, 'gap')} in the numbers of members: {numbers} missing")
     if count := details.get(REPEATED):
-        found.append(f"{counted(count, 'event')} with the number of another event of the member")
+        found.append(f"{pluralize(count, 'event')} with the number of another event of the member")
     if count := details.get(OUT_OF_ORDER):
-        found.append(f"{counted(count, 'number')} out of order, after a higher one of its member")
+        found.append(f"{pluralize(count, 'number')} out of order, after a higher one of its member")
     return found
 
 

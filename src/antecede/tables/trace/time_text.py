@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 
 UNREADABLE_TIMES, GUESSED_UNIT = "unreadable_times", "guessed_time_unit"
 """Names of details: unreadable times; the unit guessed by size."""
@@ -28,7 +28,7 @@ SPLIT_TRACES, UNBOUND_FLOWS, UNENDED_SLICES = (
 def unreadable(details: Mapping[str, Any]) -> str:
     """Return the text on unreadable times, or ""."""
     count = details.get(UNREADABLE_TIMES, 0)
-    return f"{counted(count, 'time')} not readable" if count else ""
+    return f"{pluralize(count, 'time')} not readable" if count else ""
 
 
 def unknown_zones(details: Mapping[str, Any]) -> str:
@@ -42,7 +42,7 @@ def unknown_zones(details: Mapping[str, Any]) -> str:
         return ""
     each = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
     shown = ", ".join(f"{zone} ({count:,})" for zone, count in each)
-    return f"{counted(sum(found.values()), 'time')} in unknown zones: {shown}"
+    return f"{pluralize(sum(found.values()), 'time')} in unknown zones: {shown}"
 
 
 def describe_guessed_unit(details: Mapping[str, Any]) -> str:
@@ -58,7 +58,7 @@ def suspicions(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for unit in ("s", "ms", "us", "ns"):
         if count := details.get(f"{SPANS_READ_AS}{unit}"):
             yield (
-                f"{counted(count, 'span')} with times in {unit} by their size, but the format "
+                f"{pluralize(count, 'span')} with times in {unit} by their size, but the format "
                 f"declares {declared}: read as {unit}",
                 f"correct the exporter's unit, or set it: --time-unit {unit} for all times in "
                 f"{unit}, --time-unit {declared} to read them as declared",
@@ -66,24 +66,24 @@ def suspicions(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for unit in ("s", "ms", "us"):
         if count := details.get(f"{TIMES_LIKE}{unit}"):
             yield (
-                f"{counted(count, 'time')} in {unit} by their size, but other times are in "
+                f"{pluralize(count, 'time')} in {unit} by their size, but other times are in "
                 f"{details.get(TABLE_UNIT)}: read as {details.get(TABLE_UNIT)}, in January 1970",
                 "convert all times to one unit, or name another column of times",
             )
     if count := details.get(SPLIT_TRACES):
         yield (
-            f"{counted(count, 'trace id')} of 64 bits that end an id of 128 bits: possibly the "
+            f"{pluralize(count, 'trace id')} of 64 bits that end an id of 128 bits: possibly the "
             "same traces, read as different ones",
             "propagate 128 bits in all services, or shorten all trace ids to 16 digits",
         )
     if count := details.get(UNBOUND_FLOWS):
         yield (
-            f"{counted(count, 'flow event')} without a slice, or without a start",
+            f"{pluralize(count, 'flow event')} without a slice, or without a start",
             "ignored as causes",
         )
     if count := details.get(UNENDED_SLICES):
         yield (
-            f"{counted(count, 'begin or end', 'begins or ends')} of a slice without the other",
+            f"{pluralize(count, 'begin or end', 'begins or ends')} of a slice without the other",
             "the end time is unknown",
         )
 

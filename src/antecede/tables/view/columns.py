@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.kernels import Bools, Ints
 from antecede.tables.trace import DELIVER, RECEIVE
 
@@ -40,7 +40,7 @@ class Times(NamedTuple):
         """Return a sentence on excluded times, if there are any."""
         if not self.far_count:
             return []
-        lost = counted(self.far_count, "time")
+        lost = pluralize(self.far_count, "time")
         return [f"{lost} more than 146 years after the earliest: taken as unknown"]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow
 import pyarrow.compute
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.view.binary_block import Array, encode_texts
 
 pa: Any = pyarrow
@@ -56,7 +56,7 @@ def build_column_arrays(
         encoded = encode_texts(f"own.{len(names)}", as_text(extra[name]))
         size += sum(one.nbytes for one in encoded.values())
         if len(names) == MAX_COLUMNS or size > MAX_BYTES:
-            left = counted(len(extra.column_names) - len(names), "column")
+            left = pluralize(len(extra.column_names) - len(names), "column")
             notes.append(f"{left} of the table omitted: {name} and later ones")
             break
         names.append(name)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.formatting import count_and_part, counted, duration
+from antecede.formatting import count_and_part, duration, pluralize
 from antecede.tables.audit import (
     PAIR_STEPS,
     AuditReport,
@@ -176,7 +176,7 @@ def _list_errors(inputs: FindingInputs) -> Iterator[dict[str, Any]]:
     columns = inputs.severity.columns
     named = f"{'column' if len(columns) == 1 else 'columns'} {', '.join(columns)}"
     yield {
-        "what": f"{counted(count, 'error')} ({named}); the first is {id}{where}",
+        "what": f"{pluralize(count, 'error')} ({named}); the first is {id}{where}",
         "advice": "select the event to see its causal past",
         "rows": [first],
     }
@@ -240,7 +240,7 @@ def _list_copy_findings(inputs: FindingInputs, copies: CopyRelations) -> Iterato
         found = np.flatnonzero(copies.marks & bit)
         if len(found):
             yield {
-                "what": f"{counted(len(found), one, several)} {what}",
+                "what": f"{pluralize(len(found), one, several)} {what}",
                 "advice": advice,
                 "rows": [int(found[0])],
             }
@@ -272,7 +272,7 @@ def _describe_order(report: AuditReport, name: str, inputs: FindingInputs) -> di
     largest = ""
     if step is not None:
         places = name in ("ingest", "file_order")
-        largest = counted(step, "place") if places else duration(step / 1e6)
+        largest = pluralize(step, "place") if places else duration(step / 1e6)
     return {
         "order": name,
         "count": report.inversions[name],

@@ -14,7 +14,7 @@ import pyarrow.compute
 
 from antecede import __version__
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.causality import CLOCKS, EVENTS, Causality, Named
 from antecede.tables.kernels import Ints, edge_table, encode_column
 from antecede.tables.trace import KINDS, Trace, evidence
@@ -84,7 +84,7 @@ def picture(
     events, axes = inputs.events, inputs.axes
     notes = [*causality.notes, *(note for axis in axes[:1] for note in axis.describe_far()), *notes]
     if len(rows) < len(causality.events):
-        held = f"{len(rows):,} of {counted(len(causality.events), 'event')}"
+        held = f"{len(rows):,} of {pluralize(len(causality.events), 'event')}"
         through = "past and future are those within these"
         notes.insert(len(causality.notes), f"this page has {held}: {through}")
     if with_findings:
@@ -232,7 +232,7 @@ def _build_clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Ar
     lists = events["clock_members"].combine_chunks(), events["clock_counts"].combine_chunks()
     entries = int(pc.sum(pc.list_value_length(lists[0])).as_py() or 0)
     if entries > MAX_CLOCK_ENTRIES:
-        notes.append(f"the page omits {counted(entries, 'clock entry', 'clock entries')}")
+        notes.append(f"the page omits {pluralize(entries, 'clock entry', 'clock entries')}")
         return {}
     sizes = pc.fill_null(pc.list_value_length(lists[0]), 0).to_numpy()
     counts = pc.list_flatten(lists[1]).cast(pa.float64(), safe=False)

@@ -31,7 +31,7 @@ import pyarrow.parquet
 
 from antecede import __version__
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.causality import EVENTS, Causality, EventRef, tells_of_arrivals
 from antecede.tables.order import prepare
 from antecede.tables.trace import (
@@ -218,7 +218,7 @@ def _compute_places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
     if found.far_count:
         column = pc.if_else(pa.array(found.known), column, pa.scalar(None, pa.int64()))
     if lost := int(np.count_nonzero(~found.known)):
-        notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
+        notes.append(f"{pluralize(lost, 'row')} without a time: not in the picture")
     return column, True, notes
 
 
@@ -580,7 +580,7 @@ class Tiles:
         if rows >= self._description["rows"] or self._load_causality is not None:
             return []
         return [
-            f"this tile has {counted(rows, 'event')} of {self._description['rows']:,}: past and "
+            f"this tile has {pluralize(rows, 'event')} of {self._description['rows']:,}: past and "
             "future are those within it; `antecede ask` answers for the whole trace"
         ]
 

@@ -23,7 +23,7 @@ from antecede.core.protocols.options.declared import (
     options_of,
 )
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 ANY_VALUE = object()
 """Wildcard of `Requires.any_of`: any value except None and False."""
@@ -94,7 +94,7 @@ def check_options(factory: Any, options: Mapping[str, Any]) -> None:
             and not matches_type(value, hints[name])
             and not _is_default(factory, name, value)
         ):
-            raise LocalError(f"{name} is {shown(value)}; {_describe_types(hints[name])} is allowed")
+            raise LocalError(f"{name} is {quote(value)}; {_describe_types(hints[name])} is allowed")
     for name, why in idle(factory, options).items():
         raise LocalError(f"{name} has no effect {why.words}: {why.advice}")
 
@@ -205,7 +205,7 @@ def check_flags(**flags: Any) -> None:
     """Raise LocalError for an argument other than True and False."""
     for name, value in flags.items():
         if not isinstance(value, bool):
-            raise LocalError(f"{name} is {shown(value)}; True or False is allowed")
+            raise LocalError(f"{name} is {quote(value)}; True or False is allowed")
 
 
 def _describe_types(hint: Any) -> str:

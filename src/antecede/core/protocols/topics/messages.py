@@ -16,7 +16,7 @@ from antecede.core.clocks import LANE_BITS, LONGEST_NS, MAX_VALUE, put
 from antecede.core.clocks.encoding import ByteReader, block, encode_pairs, read_pairs, varint
 from antecede.core.protocols.topics.relations import TopicTimestamp
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 MAX_TOPIC_BYTES = 255
 MAX_COUNT = (1 << 62) - 1
@@ -66,7 +66,7 @@ def normalize_topics(topics: Collection[str]) -> tuple[str, ...]:
     for topic in topics:
         if not _is_name(topic):
             raise LocalError(
-                f"topic {shown(topic)} is invalid; expected 1 to {MAX_TOPIC_BYTES} bytes as UTF-8"
+                f"topic {quote(topic)} is invalid; expected 1 to {MAX_TOPIC_BYTES} bytes as UTF-8"
             )
     return tuple(sorted(set(topics)))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from antecede.errors import LocalError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 Member = TypeVar("Member", bound=Hashable)
 
@@ -57,13 +57,13 @@ class Subscriptions(Generic[Member]):
         )  # imported late for speed
 
         if not isinstance(self.topics, Mapping):
-            raise LocalError(f"subscriptions is {shown(self.topics)}; expected topics by member")
+            raise LocalError(f"subscriptions is {quote(self.topics)}; expected topics by member")
         for member, topics in self.topics.items():
             if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
                 raise LocalError(
-                    f"topics of {member!r} is {shown(topics)}; expected a list of words"
+                    f"topics of {member!r} is {quote(topics)}; expected a list of words"
                 )
             normalize_topics(topics)
         if unknown := [member for member in self.topics if member not in numbers]:
-            raise LocalError(f"subscriptions of {shown(unknown[0])}, who is not in the group")
+            raise LocalError(f"subscriptions of {quote(unknown[0])}, who is not in the group")
         return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})

@@ -45,7 +45,7 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.membership.lost_messages import skip_lost_messages
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 INTEGER_BYTES = 4
 
@@ -92,7 +92,7 @@ class Sequencer(Protocol):
         self.sequencer = self.members[0] if sequencer is None else plain(sequencer)
         if self.sequencer not in self.members:
             raise LocalError(
-                f"the sequencer {shown(self.sequencer)} is not in the group {self.members}"
+                f"the sequencer {quote(self.sequencer)} is not in the group {self.members}"
             )
         self.sent = 0
         self.delivered = 0

@@ -16,7 +16,7 @@ from antecede.core.protocols import (
     Protocol,
     Transmit,
 )
-from antecede.formatting import shown
+from antecede.formatting import quote
 
 MAX_EFFECTS = 10_000
 """Effects of one call above which it counts as endless."""
@@ -166,4 +166,4 @@ def _check_missing(missing: Any, where: str) -> None:
 
 
 def _format_value(value: Any) -> str:
-    return shown(value) if value is None else f"{shown(value)} ({type(value).__name__})"
+    return quote(value) if value is None else f"{quote(value)} ({type(value).__name__})"

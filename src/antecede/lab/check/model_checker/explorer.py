@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from antecede.core.clocks import seconds_text
 from antecede.core.protocols import Relation, relation_of
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check.causal_past import iter_bits
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
@@ -114,7 +114,7 @@ class Explorer:
     def _make_result(self, failure: Failure | None, *, complete: bool = False) -> Exploration:
         limits = self.limits
         group = self.group
-        words = f"{group.describe_size()}, {counted(limits.messages, 'message')}"
+        words = f"{group.describe_size()}, {pluralize(limits.messages, 'message')}"
         words += f", {limits.duplicates} duplicated" if limits.duplicates else ""
         words += f", {limits.losses} lost" if limits.losses else ""
         if limits.script:

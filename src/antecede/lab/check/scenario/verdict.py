@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from antecede.errors import ScriptError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.check.results import EXACT_CLOCKS, Exploration, Failure, Verdict
 from antecede.lab.check.scenario.execution import ScriptRun
 from antecede.lab.check.scenario.parse import parse_script
@@ -20,10 +20,10 @@ def report(verdict: Verdict, variant: str = "") -> list[str]:
     lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
     lines += format_searches(verdict.explorations)
     for part in verdict.suites:
-        deliveries = counted(part.deliveries, "delivery", "deliveries")
-        lines.append(f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}")
+        deliveries = pluralize(part.deliveries, "delivery", "deliveries")
+        lines.append(f"  network  {part.setting}: {pluralize(part.runs, 'run')}, {deliveries}")
     if verdict.ok:
-        states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
+        states, runs = pluralize(verdict.states, "state"), pluralize(verdict.runs, "run")
         return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
     for failure in verdict.failures:
         lines += ["", f"FAIL  {failure.sentence()}", "", *_format_counterexample(failure)]
@@ -50,7 +50,7 @@ def _format_search(parts: Sequence[Exploration]) -> str:
         extent = "stopped at the failure"
     else:
         extent = "UNFINISHED: stopped there"
-    return f"  explored {what}: {counted(states, 'state')}, {extent}"
+    return f"  explored {what}: {pluralize(states, 'state')}, {extent}"
 
 
 def _describe_clocks(parts: Sequence[Exploration]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.report import Row, Section
 
 CLOSE, NEAR = 0.06, 0.10  # Limits of |ratio - 1| in the text
@@ -23,7 +23,7 @@ def describe_deviations(rows: Sequence[Row]) -> str:
     near = count_within(rows, NEAR)
     verb = "is" if near == 1 else "are"
     return (
-        f"{near} of {counted(there, 'published value')} {verb} reproduced within 10 %, "
+        f"{near} of {pluralize(there, 'published value')} {verb} reproduced within 10 %, "
         f"{count_within(rows, CLOSE)} of them within 6 %"
     )
 

@@ -33,7 +33,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.report import (
     NO_METRICS,
     Claim,
@@ -527,7 +527,7 @@ class PageBuilder:
                 broken.append(_describe_point(point, self.names))
         if not kept and not broken:
             return None
-        text = f"so in {kept} of {counted(kept + len(broken), 'case')}"
+        text = f"so in {kept} of {pluralize(kept + len(broken), 'case')}"
         if broken and table.get("by"):
             text += f", not at {'; '.join(broken[:MAX_LISTED])}"
             text += f" and {len(broken) - MAX_LISTED} more" if len(broken) > MAX_LISTED else ""
@@ -645,13 +645,13 @@ def _describe_values(points: Sequence[tuple[Table, float]], table: Table, names:
     if len(points) == 1:
         return f"{low}{unit}"
     if low == high:
-        return f"{low}{unit} in {counted(len(points), 'case')}"
+        return f"{low}{unit} in {pluralize(len(points), 'case')}"
     if len(points) <= MAX_LISTED:
         words = [
             f"{format_value(value, form)} ({_describe_point(at, names)})" for at, value in points
         ]
         return f"{join_words(words)}{unit}"
-    return f"{low} to {high}{unit} in {counted(len(points), 'case')}"
+    return f"{low} to {high}{unit} in {pluralize(len(points), 'case')}"
 
 
 def _describe_ends(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:

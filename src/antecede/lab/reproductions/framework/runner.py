@@ -17,7 +17,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError, LocalError
-from antecede.formatting import counted, duration, were
+from antecede.formatting import duration, pluralize, were
 from antecede.interrupts import Terminated
 from antecede.lab.report import Findings, check_findings
 from antecede.lab.reproductions.framework.code_digest import code_digest, collect_modules
@@ -53,7 +53,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, done: int, total: int) -> None:
         self.done, self.total = done, total
-        super().__init__(f"{done:,} of {counted(total, 'run')}")
+        super().__init__(f"{done:,} of {pluralize(total, 'run')}")
 
 
 def conduct(
@@ -101,10 +101,10 @@ def conduct(
         stale = len({run.digest() for run in runs} & store.stale)
     results = Results(table, runs)
     left = len(runs) - len(results.runs) - len(failures)
-    notes = [f"{counted(left, 'run')} {were(left)} not selected."] if left else []
+    notes = [f"{pluralize(left, 'run')} {were(left)} not selected."] if left else []
     if redraw and stale:
         notes.append(
-            f"{counted(stale, 'run')} {were(stale)} executed by another version of the code."
+            f"{pluralize(stale, 'run')} {were(stale)} executed by another version of the code."
         )
     findings = _build_findings(study, results, quick, failures, notes)
     carried = len(todo) - len(failures)
@@ -117,7 +117,7 @@ def _select_runs(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     chosen = [run for run in runs if any(fnmatchcase(run.key, pattern) for pattern in only)]
     if not chosen:
         some = ", ".join(repr(run.key) for run in runs[:3])
-        there = f"there are {counted(len(runs), 'run')}: {some}, ..."
+        there = f"there are {pluralize(len(runs), 'run')}: {some}, ..."
         raise InputError(f"no run key matches {' or '.join(map(repr, only))}; {there}")
     return chosen
 
@@ -217,7 +217,7 @@ class StudyProgress:
         )
         self.finished_cost_s += cost
         now = time.monotonic()
-        text = f"{self.run_count - self.remaining_runs:,} of {counted(self.run_count, 'run')}"
+        text = f"{self.run_count - self.remaining_runs:,} of {pluralize(self.run_count, 'run')}"
         if self.finished_cost_s and self.remaining_runs:
             left_s = self.remaining_cost_s / self.finished_cost_s * (now - self.started_s)
             text += f", about {duration(1000 * left_s)} left"

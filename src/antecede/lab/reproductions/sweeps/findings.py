@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.report import Findings, Plot, Section, Series, drop_empty_sections
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runs import canonical_json
@@ -217,7 +217,7 @@ def _build_plots(
         rest = {key: value for key, value in row.setting.items() if key != x}
         lines.setdefault(_format_setting(rest), []).append(row)
     left = len(lines) - MAX_LINES
-    others = counted(left, "other is", "others are")
+    others = pluralize(left, "other is", "others are")
     shown = dict(itertools.islice(lines.items(), MAX_LINES))
     plots = [
         Plot(

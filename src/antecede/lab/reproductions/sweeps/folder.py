@@ -16,7 +16,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.lab.reproductions.framework.runs import canonical_json
 from antecede.lab.reproductions.framework.summary import read_summary
 from antecede.lab.reproductions.sweeps.findings import describe_source
@@ -73,7 +73,7 @@ def _describe_lost_runs(sweep: Sweep, folder: Path) -> str:
             lost[-1] += f" seed {task['seed']}"
     if not lost:
         return ""
-    more = f" and {counted(len(lost) - 1, 'more run')}" if len(lost) > 1 else ""
+    more = f" and {pluralize(len(lost) - 1, 'more run')}" if len(lost) > 1 else ""
     return f"made from another grid, with {lost[0]}{more} that this one does not have"
 
 

@@ -25,7 +25,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from antecede.errors import FormatError, InputError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.trace import text
 from antecede.tables.trace.schema import Quarantined
 
@@ -351,7 +351,9 @@ def quarantine_length(
     cells: list[str], columns: int, path: Path, line: int, delimiter: str
 ) -> Quarantined:
     """Return a quarantined record with another number of cells than the header."""
-    reason = f"{counted(len(cells), 'cell')}, but the first line has {counted(columns, 'column')}"
+    reason = (
+        f"{pluralize(len(cells), 'cell')}, but the first line has {pluralize(columns, 'column')}"
+    )
     return Quarantined(str(path), line, None, reason, text.shorten(delimiter.join(cells)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from antecede.formatting import shown
+from antecede.formatting import quote
 from antecede.tables.trace import expressions, text
 from antecede.tables.trace.causes import (
     BLANK,
@@ -109,14 +109,14 @@ class Columns(ChosenColumns):
             raise ValueError(f"id is rounded: {describe_rounded(value, self.chosen['id'])}")
         name = name_of(value)
         if name is None and not is_blank(value):
-            raise ValueError(f"invalid id: {shown(value)}; {ID_RULE}")
+            raise ValueError(f"invalid id: {quote(value)}; {ID_RULE}")
         return name
 
     def _unwrap_single(self, value: object, column: str, name: str) -> object:
         """Return the only value of an expression. Raise ValueError for several."""
         if column in self.expressions and isinstance(value, list):
             if len(value) > 1:
-                raise ValueError(f"{name}: {column} selects several values: {shown(value)}")
+                raise ValueError(f"{name}: {column} selects several values: {quote(value)}")
             value = value[0] if value else None
         return value
 
@@ -153,7 +153,7 @@ class Columns(ChosenColumns):
 
     def _describe_no_name(self, value: object, name: str, column: str = "") -> str:
         """Return the message for a value that is not a name, with a hint on its parts."""
-        message = f"invalid {name}: {shown(value)}; {ID_RULE}"
+        message = f"invalid {name}: {quote(value)}; {ID_RULE}"
         column = column or self.chosen[name][0]
         if isinstance(value, list) and value:
             value, column = value[0], f"{column}[]"

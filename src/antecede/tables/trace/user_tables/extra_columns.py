@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
@@ -67,7 +67,7 @@ class Changed(NamedTuple):
     def words(self) -> str:
         """Return the change as a text."""
         return (
-            f"column {self.column}: {counted(self.changed, 'value')} of {self.non_null:,} became "
+            f"column {self.column}: {pluralize(self.changed, 'value')} of {self.non_null:,} became "
             f"{self.result}, because a column has one type (JSON lines keep the values)"
         )
 

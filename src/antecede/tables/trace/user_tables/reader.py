@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from antecede.errors import FormatError
-from antecede.formatting import counted
+from antecede.formatting import pluralize
 from antecede.tables.trace import text
 from antecede.tables.trace.causes import (
     CAUSE_COLUMNS,
@@ -49,7 +49,7 @@ JSON_LINES = {".jsonl", ".ndjson"}
 def absent_keys(details: Mapping[str, Any], format: str) -> str:
     """Return the text on absent keys in JSON lines, or ""."""
     count = details.get(ABSENT_KEYS, 0) if format == JSON_LINES_FORMAT else 0
-    return f"{counted(count, 'absent key')} of records written as null" if count else ""
+    return f"{pluralize(count, 'absent key')} of records written as null" if count else ""
 
 
 def describe_guessed_columns(details: Mapping[str, Any]) -> str:
