@@ -129,9 +129,9 @@ def describe_held_rows(figures: RunMetrics) -> str:
     p50, p99 = duration(figures.commit_p50_ms), duration(figures.commit_p99_ms)
     return (
         f"At most {pluralize(most, 'row')} {were(most)} held at a time for a cause that had not "
-        f"come ({when:.1f} s after the first arrival). At most {behind:,} had come and were not in "
-        f"the table yet (at {then:.1f} s); half of all copies were in it {p50} after they came, 99 % "
-        f"after {p99}, restarts included."
+        f"come ({when:.1f} s after the first arrival). At most {behind:,} had come and were not "
+        f"in the table yet (at {then:.1f} s); half of all copies were in it {p50} after they came, "
+        f"99 % after {p99}, restarts included."
     )
 
 
