@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="?",
         metavar="CONFIG",
-        help="simulation config (.toml), as in docs/simulate.md",
+        help="simulation config (.toml), as in docs/reference/simulation.md",
     )
     add("--template", choices=TEMPLATES, help="print a config to start from, and do not simulate")
     add("--seed", type=int, default=0, metavar="N", help="seed of the first run (default: 0)")
