@@ -76,7 +76,7 @@ def test_the_command_adds_members_and_replaces_none_by_itself(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["a", "a"], "twice"),
+        (["a", "a"], "two members"),
         (["a~b"], "member name"),
         (["a", "--days", "0"], "days"),
         (["a", "--hosts", "x" * 300], "host"),
