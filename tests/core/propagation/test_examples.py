@@ -19,7 +19,7 @@ def example(name: str) -> dict[str, Any]:
 
 
 def test_over_http_each_answer_follows_its_request() -> None:
-    assert example("stamp_over_http.py")["main"]() == [
+    assert example("context_over_http.py")["main"]() == [
         MessageContext("shop:demo:1", ()),
         MessageContext("stock:demo:1", ("shop:demo:1",)),
         MessageContext("shop:demo:2", ("stock:demo:1",)),
@@ -29,7 +29,7 @@ def test_over_http_each_answer_follows_its_request() -> None:
 
 
 def test_with_traces_causes_are_links() -> None:
-    found = example("stamp_with_traces.py")
+    found = example("context_with_traces.py")
     spans = [found["span_id"](f"{name}:demo:1") for name in ("gateway", "worker")]
     assert found["main"]() == [
         f"gateway sent gateway:demo:1 as span {spans[0]}",
@@ -40,7 +40,7 @@ def test_with_traces_causes_are_links() -> None:
 
 
 def test_trace_headers_keep_what_is_not_ours() -> None:
-    found = example("stamp_with_traces.py")
+    found = example("context_with_traces.py")
     stamp = MessageContext("abc", ())
     given = "x=1;p=2, antecede-last=old ,y=2"
     assert found["to_baggage"](given, stamp) == "x=1;p=2,y=2,antecede-last=abc"

@@ -57,7 +57,7 @@ def nats_server(tmp_path: Path) -> Iterator[str]:
 def test_over_nats_a_reply_follows_its_request_and_a_stream_keeps_the_causes(
     nats_server: str,
 ) -> None:
-    main = example("stamp_over_nats.py", "nats")["main"]
+    main = example("context_over_nats.py", "nats")["main"]
 
     async def bounded() -> Any:
         async with asyncio.timeout(30):
@@ -71,7 +71,7 @@ def test_over_nats_a_reply_follows_its_request_and_a_stream_keeps_the_causes(
 
 
 def test_in_a_message_of_rabbitmq_the_stamp_is_in_the_table_of_headers() -> None:
-    properties_of = example("stamp_over_rabbitmq.py", "pika")["properties_of"]
+    properties_of = example("context_over_rabbitmq.py", "pika")["properties_of"]
     from pika import BasicProperties
 
     sender, receiver = (ContextPropagator(name, incarnation="i") for name in ("a", "b"))

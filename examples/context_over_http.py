@@ -1,4 +1,4 @@
-"""Causes over HTTP, with the standard library: `python examples/stamp_over_http.py`.
+"""Causes over HTTP, with the standard library: `python examples/context_over_http.py`.
 
 A shop calls a stock and a till, servers with one thread per request, and then sends a receipt.
 Requests and replies carry causal contexts, so later messages of the shop follow those of the
@@ -16,14 +16,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from antecede.core.propagation import ContextPropagator, MessageContext, read
 
 
-def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
+def handler(propagator: ContextPropagator) -> type[BaseHTTPRequestHandler]:
     """Return a request handler of the service with this context propagator."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            with stamp.handle(self.headers):
+            with propagator.handle(self.headers):
                 self.send_response(200)
-                for name, value in stamp.make_headers({"Content-Length": "0"}).items():
+                for name, value in propagator.make_headers({"Content-Length": "0"}).items():
                     self.send_header(name, value)
                 self.end_headers()
 
@@ -34,9 +34,9 @@ def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def run_server(stamp: ContextPropagator) -> Iterator[str]:
+def run_server(propagator: ContextPropagator) -> Iterator[str]:
     """Run a service on loopback; yield its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(stamp))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(propagator))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -47,12 +47,12 @@ def run_server(stamp: ContextPropagator) -> Iterator[str]:
         server.server_close()
 
 
-def ask(stamp: ContextPropagator, address: str) -> tuple[MessageContext, MessageContext]:
+def ask(propagator: ContextPropagator, address: str) -> tuple[MessageContext, MessageContext]:
     """Send a request, and merge the context of its reply; return both stamps."""
-    headers = stamp.make_headers({"Accept": "*/*"})
+    headers = propagator.make_headers({"Accept": "*/*"})
     request = urllib.request.Request(address, headers=headers)
     with urllib.request.urlopen(request, timeout=10) as response:
-        answer = stamp.receive(response.headers)
+        answer = propagator.receive(response.headers)
     asked = read(headers)
     assert asked is not None
     assert answer is not None

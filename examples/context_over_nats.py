@@ -1,4 +1,4 @@
-"""Causes over NATS, with `nats-py` and a running server: `python examples/stamp_over_nats.py`.
+"""Causes over NATS, with `nats-py` and a running server: `python examples/context_over_nats.py`.
 
 A shop calls a stock by request and reply, and publishes sales on a stream of JetStream that an
 audit reads later. NATS supports headers in core messages, replies and streams; the causal context
@@ -60,5 +60,7 @@ async def main(address: str = ADDRESS) -> list[MessageContext | None]:
 if __name__ == "__main__":
     for sent in asyncio.run(main(*sys.argv[1:])):
         print(
-            "no stamp" if sent is None else f"{sent.id} after {', '.join(sent.causes) or 'nothing'}"
+            "no context"
+            if sent is None
+            else f"{sent.id} after {', '.join(sent.causes) or 'nothing'}"
         )

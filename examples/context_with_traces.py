@@ -50,23 +50,23 @@ def span_id(message_id: str) -> str:
     return found if int(found, 16) else "1".zfill(16)
 
 
-def span_of(stamp: MessageContext, traceparent: str) -> Span:
+def span_of(message: MessageContext, traceparent: str) -> Span:
     """Return the span of a message in a context's trace. Raises DecodeError for invalid text."""
     match = _PARENT.fullmatch(traceparent.strip())
     if match is None:
         raise DecodeError(f"{traceparent!r} is no traceparent of version 00")
-    return Span(match[1], span_id(stamp.id), match[2], tuple(map(span_id, stamp.causes)))
+    return Span(match[1], span_id(message.id), match[2], tuple(map(span_id, message.causes)))
 
 
 def make_headers(
-    stamp: ContextPropagator, context: Mapping[str, str]
+    propagator: ContextPropagator, context: Mapping[str, str]
 ) -> tuple[dict[str, str], Span]:
     """Return the headers of a new message, and its span in the incoming trace.
 
     `context` holds `traceparent` and optionally `baggage`, as OpenTelemetry's propagators write
     them.
     """
-    headers = stamp.make_headers(context)
+    headers = propagator.make_headers(context)
     sent = read(headers)
     assert sent is not None
     span = span_of(sent, context["traceparent"])
@@ -76,11 +76,11 @@ def make_headers(
     return headers, span
 
 
-def to_baggage(baggage: str, stamp: MessageContext) -> str:
+def to_baggage(baggage: str, message: MessageContext) -> str:
     """Return the baggage with this message as the last one; other entries are unchanged."""
     others = [entry.strip() for entry in baggage.split(",") if entry.strip()]
     kept = [entry for entry in others if entry.partition("=")[0].strip() != MEMBER]
-    return ",".join([*kept, f"{MEMBER}={quote(stamp.id, safe='')}"])
+    return ",".join([*kept, f"{MEMBER}={quote(message.id, safe='')}"])
 
 
 def from_baggage(baggage: str) -> CausalContext:
