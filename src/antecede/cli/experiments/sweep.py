@@ -45,7 +45,11 @@ Exit code: 1 if runs failed, else 0.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede sweep`."""
     add = parser.add_argument
-    add("scenario", metavar="CONFIG", help="simulation config (.toml), as in docs/reference/simulation.md")
+    add(
+        "scenario",
+        metavar="CONFIG",
+        help="simulation config (.toml), as in docs/reference/simulation.md",
+    )
     add(
         "--over",
         metavar="KEY=VALUES",
