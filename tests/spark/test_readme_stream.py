@@ -34,7 +34,7 @@ def test_the_lines_for_a_stream_run_and_go_on(
     (tmp_path / "in").mkdir()
     for name in ("in", "out", "checkpoint"):
         lines = lines.replace(f'"{name}"', f'"{tmp_path / name}"')
-    before, after = lines.split("spark.read.parquet", 1)
+    before, after = lines.split("\nspark.read.parquet", 1)
     for number, table in enumerate(
         (rows(("b", "a", 2), ("c", None, 3)), rows(("a", None, 4), ("d", "b", 5)))
     ):
