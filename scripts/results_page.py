@@ -225,6 +225,8 @@ def render_page(results: Sequence[Result]) -> str:
         "the results of this package.",
         "`make results` runs the full studies and writes this page.",
         "The rows are in [results.csv](results.csv), with the command that repeats each.",
+        "One size of Figures 4 to 6 takes seconds: "
+        "`antecede reproduce hierarchy --filter 'grid/*/peers 900/*'`.",
         "",
         "Deviation is ours divided by published, minus 1; from 100 % on the ratio is shown.",
         f"Values have the verdict *{CLOSE_VERDICT}*, *{NEAR_VERDICT}* or *{FAR_VERDICT}*.",

@@ -34,17 +34,17 @@ def test_the_lines_for_a_stream_run_and_go_on(
     (tmp_path / "in").mkdir()
     for name in ("in", "out", "checkpoint"):
         lines = lines.replace(f'"{name}"', f'"{tmp_path / name}"')
-    before, after = lines.split("antecede.spark.held", 1)
+    before, after = lines.split("\nspark.read.parquet", 1)
     for number, table in enumerate(
         (rows(("b", "a", 2), ("c", None, 3)), rows(("a", None, 4), ("d", "b", 5)))
     ):
         pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
-        space = {"spark": rocks, "schema": rocks.read.parquet(str(tmp_path / "in")).schema}
-        exec("import antecede.spark\n" + before, space)
+        space: dict[str, object] = {}
+        exec(before, space)
         query = space["query"]
         query.processAllAvailable()  # type: ignore[attr-defined]
         query.stop()  # type: ignore[attr-defined]
-        exec("import antecede.spark\nantecede.spark.held" + after, space)
+        exec("spark.read.parquet" + after, space)
     out = rocks.read.parquet(str(tmp_path / "out")).collect()
     assert [row.event_id for row in sorted(out, key=lambda row: row.position)] == list("cabd")
 

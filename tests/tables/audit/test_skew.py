@@ -120,7 +120,7 @@ def test_the_known_skew_of_a_zipkin_trace(shared_data: Path) -> None:
     assert skew["shifts_ns"] == {"serviceb@192.0.0.0": 65_441_000}
     assert (
         "shifting serviceb@192.0.0.0 by +65.441 ms (+65.441 ms to +66.403 ms) explains all of it; "
-        "so does another choice of the same size"
+        "so does another choice of as many processes"
     ) in report.summary()
 
 

@@ -233,7 +233,7 @@ FORK = [
 
 def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
     asked = Causality(table_of([*FORK, Event(id="abc", member="m")]))
-    with pytest.raises(InputError, match=r"no event has the id ab; there are abc"):
+    with pytest.raises(InputError, match=r"no event has the id ab; ids that contain it: abc"):
         asked.past("ab")
     with pytest.raises(InputError, match=r"b at m is not in the trace; the id b is, at n$"):
         asked.past(Named("b", "m"))
@@ -257,7 +257,7 @@ def test_who_knows_no_id_is_told_what_ids_are_like() -> None:
         asked.past("17")
     with pytest.raises(InputError, match=r"id vote; the texts of these events contain it: p:1$"):
         asked.past("vote")
-    with pytest.raises(InputError, match=r"id P:2; there are p:2$"):
+    with pytest.raises(InputError, match=r"id P:2; ids that contain it: p:2$"):
         asked.past("P:2")
     long = "x" * 500
     with pytest.raises(InputError, match=r"ids are for instance x{77}\.\.\.$"):
@@ -338,9 +338,9 @@ def test_words_are_paths_a_question_and_ids() -> None:
     assert split_words(["past", "past", "a"]) == (["past"], "past", ["a"])  # a file called so
     for words, why in (
         (["p"], "no question"),
-        (["p", "past"], "past: expected ID..., got 0 ids"),
-        (["p", "before", "a"], "before: expected A B, got 1 id"),
-        (["p", "concurrent", "a", "b"], "concurrent: expected ID, got 2 ids"),
+        (["p", "past"], "past: expected ID... behind the question, got 0 ids"),
+        (["p", "before", "a"], "before: expected A B behind the question, got 1 id"),
+        (["p", "concurrent", "a", "b"], "concurrent: expected ID behind the question, got 2 ids"),
     ):
         with pytest.raises(InputError, match=why):
             split_words(words)

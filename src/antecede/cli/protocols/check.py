@@ -53,7 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="options of the protocol, such as r=10 k=3",
     )
-    add("--variant", default="", metavar="NAME", help="variant of a built-in protocol")
+    add(
+        "--variant",
+        default="",
+        metavar="NAME",
+        help="variant of a built-in protocol; antecede protocols PROTOCOL lists them",
+    )
     add(
         "--size",
         choices=(NORMAL, LARGE),

@@ -194,7 +194,8 @@ def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
     wanted = _ARGUMENTS.get(question)
     if not ids or (wanted is not None and len(ids) != wanted):
         takes = QUESTIONS[question][0]
-        raise InputError(f"{question}: expected {takes}, got {pluralize(len(ids), 'id')}")
+        got = pluralize(len(ids), "id")
+        raise InputError(f"{question}: expected {takes} behind the question, got {got}")
     return list(words[:at]), question, ids
 
 

@@ -366,6 +366,9 @@ def entry(name: str) -> ProtocolEntry:
     """Return the protocol of a name. Raises LocalError with the known names."""
     if name not in ENTRIES:
         known = of_order(name) or f"choose from {', '.join(ENTRIES)}"
+        base, _, variant = name.replace(":", "/").partition("/")
+        if base in ENTRIES and variant:
+            known = f"variants are options: antecede check {base} --variant {variant}"
         raise LocalError(f"no protocol is called {name!r}; {known}")
     return ENTRIES[name]
 

@@ -27,7 +27,7 @@ def split_address(address: str) -> tuple[str, int]:
         )
     host, colon, port = address.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
-        raise LocalError(f"invalid address {address!r:.80}; expected HOST:PORT")
+        raise LocalError(f"invalid address {address!r:.80}; expected HOST:PORT, ports to 65535")
     bracketed = host.startswith("[") and host.endswith("]")
     inner = host[1:-1] if bracketed else host
     if bracketed != (":" in inner) or "[" in inner or "]" in inner:

@@ -144,7 +144,7 @@ def _match_rows(rows: list[dict[str, Any]], event: EventRef, source: str) -> lis
 def _describe_unknown_id(df: DataFrame, name: str) -> str:
     alike = df.where(F.col("id").contains(name)).select("id").distinct().limit(LOOK_ALIKE)
     shown = ", ".join(sorted(row[0] for row in alike.collect()))
-    return f"no event has the id {name}" + (f"; there are {shown}" if shown else "")
+    return f"no event has the id {name}" + (f"; ids that contain it: {shown}" if shown else "")
 
 
 # -- by declared causes ------------------------------------------------------------------------

@@ -331,12 +331,14 @@ def _list_inversions(report: AuditReport) -> Notes:
         err = "inconsistent order" if more == 1 else "inconsistent orders"
         also = f"; {more} more {err}, see below" if more else ""
         worst = report.details.get("worst_inversions", {}).get(order)
+        by_time = any(one not in _POSITIONS for one, _ in wrong)
+        helps = "sorting by time does not help; " if by_time else ""
         named = f" ({worst['effect']} before its cause {worst['cause']})" if worst else ""
         yield (
             f"{count_and_part(count, compared)} of {compared:,} {_get_nouns(report)[2]}"
             f"{known_ends} have the effect before its cause {_ORDER_TEXT[order]}, by up to "
             f"{_format_largest(report, order)}{named}{also}",
-            "sorting does not help; `antecede order` puts every cause before its effects",
+            f"{helps}`antecede order` puts every cause before its effects",
         )
 
 

@@ -100,7 +100,7 @@ def _describe_shifts(skew: Mapping[str, Any]) -> str:
         return f"shifting {shown} explains all of it ({fewest})"
     if others := skew["other_choices"]:
         also = "so does another choice" if others == 1 else f"so do {others:,} other choices"
-        return f"shifting {shown} explains all of it; {also} of the same size"
+        return f"shifting {shown} explains all of it; {also} of as many processes"
     return f"shifting {shown} explains all of it"
 
 

@@ -125,7 +125,10 @@ class States:
         self._rows = _find_rows(table, asked.alive, run)
         member: Any = table["member"].take(pa.array(self._rows))
         if not member.drop_null().length():
-            raise InputError("no event has a member: there are no local states")
+            raise InputError(
+                "no event has a member, so there are no local states; "
+                "name the column of members (--member)"
+            )
         if member.null_count:
             self.notes.append(
                 f"{pluralize(member.null_count, 'event')} without a member: in no local state"

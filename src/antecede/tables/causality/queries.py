@@ -372,7 +372,7 @@ class Causality:
             return format_ids(ids.filter(pc.fill_null(mask, False)))
 
         if alike := find_ids(ids):
-            hint = f"; there are {alike}"
+            hint = f"; ids that contain it: {alike}"
         elif saying := find_ids(self.events["text"]):
             hint = f"; the texts of these events contain it: {saying}"
         else:

@@ -127,8 +127,14 @@ class OrderSpec:
         }
         begun = [name for name, parts in ways.items() if any(parts)]
         if len(begun) != 1 or not all(ways[begun[0]]):
-            given = f"parts of: {', '.join(begun)}" if begun else "none"
-            raise InputError(f"give exactly one of {' / '.join(ways)} in full; given {given}")
+            named = [
+                name
+                for way, parts in ways.items()
+                for name, part in zip(way.split(" and "), parts, strict=True)
+                if part
+            ]
+            given = ", ".join(named) or "none"
+            raise InputError(f"give exactly one of the pairs {', '.join(ways)}; given: {given}")
         if self.on_overflow != "fail" and self.max_held_rows is None:
             raise InputError("on_overflow has no effect without max_held_rows: give both")
         if self.first_seq != 1 and self.sender is None:

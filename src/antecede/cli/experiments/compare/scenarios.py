@@ -74,7 +74,9 @@ def _parse_protocol(word: str) -> ProtocolChoice:
     protocol, _, variant = word.partition("/")
     if protocol not in ENTRIES:
         near = of_order(protocol) or config.choices(protocol, ENTRIES)
-        raise InputError(f"unknown protocol {protocol!r}; {near}; or your own, FILE.py:CLASS")
+        raise InputError(
+            f"unknown protocol {protocol!r}; {near}; or NAME/VARIANT, or your own, FILE.py:CLASS"
+        )
     if variant and variant not in entry(protocol).variants:
         near = config.choices(variant, entry(protocol).variants)
         raise InputError(f"unknown variant {variant!r} of {protocol}; {near}")

@@ -35,6 +35,7 @@ OPTION_RULES = RUN_RULES
 EPILOG = """\
 Results are cached in FOLDER, so an interrupted command continues.
 Example: antecede reproduce hierarchy --quick
+One figure point: antecede reproduce hierarchy --filter 'grid/*/peers 900/*'
 Exit code: 1 if runs failed, else 0.
 """
 
