@@ -82,7 +82,7 @@ def test_what_the_services_sent_comes_out_in_order_and_once(folder: Path) -> Non
     assert verdict.copies > verdict.messages
     ends = read_history(folder, TOPICS).last_lines
     assert sum(end["sent"] for end in ends.values()) == verdict.messages
-    assert all(end["bad"] == end["unstamped"] == 0 for end in ends.values())
+    assert all(end["bad"] == end["without_headers"] == 0 for end in ends.values())
 
 
 def test_all_three_ways_of_working_carry_causes(folder: Path) -> None:
@@ -153,5 +153,5 @@ def test_only_a_folder_of_its_own_is_emptied(tmp_path: Path) -> None:
     assert sorted(path.name for path in prepare_folder(mine).iterdir()) == [".pipeline"]
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "x").touch()
-    with pytest.raises(SetupError, match="something else"):
+    with pytest.raises(SetupError, match="not of a pipeline"):
         prepare_folder(tmp_path / "b")

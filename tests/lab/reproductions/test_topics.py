@@ -138,4 +138,4 @@ def test_every_rule_has_a_row_in_every_section(carried_out: Carried) -> None:
         said = {row.quantity for row in section.rows}
         assert len(said) == 2 * (len(study.RULES) - 1) + 1
         assert "TV_VT ordered" in said
-    assert "Figure 1 cannot be set beside ours" in findings.not_reached[-1]
+    assert "Figure 1 cannot be compared" in findings.not_reached[-1]

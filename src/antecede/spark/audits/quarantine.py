@@ -42,7 +42,7 @@ def find_quarantined(
     Arguments are those of `audit`; events on cycles of a run are one task. Raises InputError as
     `audit`, and for vector-clock logs (use `antecede audit --quarantine`).
 
-    >>> from antecede.spark import quarantined
+    >>> from antecede.spark import find_quarantined
     >>> rows = [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])]
     >>> events = spark.createDataFrame(rows, "id string, causes array<string>")
     >>> sorted((found.row.id, found.reason) for found in find_quarantined(events).collect())[:2]
@@ -52,7 +52,7 @@ def find_quarantined(
     check_workers(df.sparkSession)
     if is_clocked(events, "table", by):
         raise InputError(
-            "quarantined needs declared causes, and this is a log of vector clocks: use the counts "
+            "find_quarantined needs declared causes, and this is a log of vector clocks: use the counts "
             "of audit, antecede audit --quarantine for the rows, or by='causes' to ignore the "
             "clocks"
         )

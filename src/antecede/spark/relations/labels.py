@@ -54,7 +54,7 @@ def happened_before(a: Column | str, b: Column | str) -> Column:
 
     `a` and `b` are causal labels from one call of `add_causal_labels`, as columns or names.
     Boolean; null if a label is null or the labels are from different calls. In joins add
-    `a.stamp.group <=> b.stamp.group`, so that Spark does not compare all pairs.
+    `a.causal_label.group <=> b.causal_label.group`, so that Spark does not compare all pairs.
 
     >>> from antecede.spark import happened_before, add_causal_labels
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
@@ -128,8 +128,8 @@ def list_sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]
     `prefix` is put before each name, for example "catalog.schema." with `temporary=False`. Needs
     Spark 4.0.
 
-    >>> from antecede.spark.relations.labels import sql_functions
-    >>> sql_functions()[0].split("(")[0]
+    >>> from antecede.spark.relations.labels import list_sql_functions
+    >>> list_sql_functions()[0].split("(")[0]
     'CREATE OR REPLACE TEMPORARY FUNCTION happened_before'
     """
     kind = "TEMPORARY FUNCTION" if temporary else "FUNCTION"
