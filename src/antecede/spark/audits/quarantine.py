@@ -52,9 +52,9 @@ def find_quarantined(
     check_workers(df.sparkSession)
     if is_clocked(events, "table", by):
         raise InputError(
-            "find_quarantined needs declared causes, and this is a log of vector clocks: use the counts "
-            "of audit, antecede audit --quarantine for the rows, or by='causes' to ignore the "
-            "clocks"
+            "find_quarantined needs declared causes, and this is a log of vector clocks: use the "
+            "counts of audit, antecede audit --quarantine for the rows, or by='causes' to ignore "
+            "the clocks"
         )
     rows = causes.mark_events(events)
     bad = rows.where(F.col("reason").isNotNull()).select("reason", F.col(ROW).alias("row"))
