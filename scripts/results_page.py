@@ -192,9 +192,18 @@ def compute_examples() -> Iterator[Result]:
             ours = states[step, member][variable]
             verdict = EQUAL if ours == published else MISPRINT if erratum else DIFFERENT
             yield Result(
-                *(example["paper"], EXAMPLE, example["place"], f"{variable} of {member}", event),
-                *("", published, ours, "", verdict, *(erratum or [""])),
-                f"antecede draw {scenario}",
+                paper=example["paper"],
+                kind=EXAMPLE,
+                place=example["place"],
+                quantity=f"{variable} of {member}",
+                condition=event,
+                unit="",
+                published=published,
+                ours=ours,
+                deviation="",
+                verdict=verdict,
+                note=erratum[0] if erratum else "",
+                command=f"antecede draw {scenario}",
             )
 
 

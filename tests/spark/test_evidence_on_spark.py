@@ -41,7 +41,7 @@ def test_commands_refuse_and_warn_alike(
         out = str(tmp_path / f"{engine}.jsonl")
         assert main(["order", path, "-o", out, "--engine", engine]) == 0
         told = " ".join(capsys.readouterr().out.split())
-        said[engine, "order"] = [told[told.index("no causes") :].split(" To look")[0]]
+        said[engine, "order"] = [told[told.index("no causes") :].split(" Explore it")[0]]
         assert main(["audit", path, "--json", "--engine", engine]) == 0
         report = json.loads(capsys.readouterr().out)
         assert report["causality_source"] == "none"

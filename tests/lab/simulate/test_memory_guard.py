@@ -72,14 +72,14 @@ with within_memory({scenario}, free=64 << 20, loosen={loosen}, reached=reached):
     ("scenario", "says"),
     [
         ("Scenario(Mesh(60), duration_s=100.0)",
-         r"after \d+% of its sending time\. Lower run\.duration_s, workload\.interval .* or "
+         r"after \d+% of its sending time; lower run\.duration_s, workload\.interval .* or "
          r"topology\.peers$"),
         ("Scenario(Mesh(2), workload=Workload('poisson', rate_hz=1e6), duration_s=1000.0)",
-         r"were free\. Lower run\.duration_s, workload\.rate_hz or topology\.peers$"),
+         r"of free memory; lower run\.duration_s, workload\.rate_hz or topology\.peers$"),
         ("Scenario(Mesh(2), workload=Workload('random', messages=10**9))",
-         r"Lower workload\.messages or topology\.peers$"),
+         r"lower workload\.messages or topology\.peers$"),
         ("Scenario(Mesh(900), 'matrix', workload=Workload('random', messages=50))",
-         r"Lower workload\.messages or topology\.peers$"),
+         r"lower workload\.messages or topology\.peers$"),
         ("Scenario(PubSub((2, 2), 10**7), 'tv')",
          r"workload\.interval .*, topology\.topics or topology\.subgroups$"),
     ],
@@ -92,7 +92,7 @@ def test_a_run_ends_before_it_takes_more_than_is_free(scenario: str, says: str) 
 @pytest.mark.slow
 def test_options_can_stand_in_place_of_keys() -> None:
     ended = run("Scenario(Mesh(60), duration_s=100.0)", "topology", "--members", "run", "--seconds")
-    assert "Lower --seconds, workload.interval (a longer one) or --members" in ended.stderr
+    assert "lower --seconds, workload.interval (a longer one) or --members" in ended.stderr
 
 
 def test_the_limit_is_that_of_the_run_alone() -> None:
