@@ -62,14 +62,14 @@ class MessageSizes(NamedTuple):
 
 
 def simulate_traffic(
-    members: Mapping[int, Protocol], senders: Sequence[int], scenario: DelayScenario
+    members: Mapping[int, Protocol], senders: Sequence[int], config: DelayScenario
 ) -> list[Any]:
     rng = random.Random(SEED)
     warm, end = (
-        round(s * 1000 * TICKS_PER_MS) for s in (scenario.warm_s, scenario.warm_s + MEASURED_S)
+        round(s * 1000 * TICKS_PER_MS) for s in (config.warm_s, config.warm_s + MEASURED_S)
     )
     sends = _draw_sends(rng, senders, end)
-    delays = _draw_delays(rng, scenario)
+    delays = _draw_delays(rng, config)
     arrivals: list[list[tuple[int, Any]]] = [[] for _ in range(end + max(delays) + 1)]
     found = []
 
@@ -102,14 +102,14 @@ def _draw_sends(rng: random.Random, senders: Sequence[int], end: int) -> list[li
     return sends
 
 
-def _draw_delays(rng: random.Random, scenario: DelayScenario) -> list[int]:
+def _draw_delays(rng: random.Random, config: DelayScenario) -> list[int]:
     """Draw delays from N(middle, a quarter of the width), clipped (Evropeytsev et al. 2016)."""
     middle, sigma = (
-        (scenario.low_ms + scenario.high_ms) / 2,
-        (scenario.high_ms - scenario.low_ms) / 4,
+        (config.low_ms + config.high_ms) / 2,
+        (config.high_ms - config.low_ms) / 4,
     )
     drawn = (rng.gauss(middle, sigma) for _ in range(DELAYS))
-    return [round(min(max(ms, scenario.low_ms), scenario.high_ms) * TICKS_PER_MS) for ms in drawn]
+    return [round(min(max(ms, config.low_ms), config.high_ms) * TICKS_PER_MS) for ms in drawn]
 
 
 # -- what the messages take ------------------------------------------------------------------
@@ -144,19 +144,19 @@ class PairSets:
         return self.members + bits / 8
 
 
-def measure_idr(scenario: DelayScenario) -> Iterator[MessageSizes]:
-    group = {me: Idr(me, range(scenario.peers)) for me in range(scenario.peers)}
-    messages: list[IdrMessage] = simulate_traffic(group, range(scenario.peers), scenario)
+def measure_idr(config: DelayScenario) -> Iterator[MessageSizes]:
+    group = {me: Idr(me, range(config.peers)) for me in range(config.peers)}
+    messages: list[IdrMessage] = simulate_traffic(group, range(config.peers), config)
     pairs = PairSets()
     encoded = sum(pairs.add(*columns(message.causes)) for message in messages)
     yield _average_sizes("IDR", group[0], messages, encoded, pairs.compute_entropy())
 
 
-def measure_hierarchy(scenario: DelayScenario) -> Iterator[MessageSizes]:
-    inside = range(1, 1 + scenario.peers // 2)
-    outside = range(1 + scenario.peers // 2, 1 + scenario.peers)
+def measure_hierarchy(config: DelayScenario) -> Iterator[MessageSizes]:
+    inside = range(1, 1 + config.peers // 2)
+    outside = range(1 + config.peers // 2, 1 + config.peers)
     group = hierarchical(Topology({0: tuple(inside)}, tuple(outside)))
-    messages = simulate_traffic(group, (*inside, *outside), scenario)
+    messages = simulate_traffic(group, (*inside, *outside), config)
     downward = [message for message in messages if isinstance(message, Downward)]
     encoded = sum(len(windows.encode(*m.dv, near=m.seq)) for m in downward)
     entropy = sum(compute_window_entropy(message.dv[1]) for message in downward)
@@ -170,7 +170,7 @@ def measure_hierarchy(scenario: DelayScenario) -> Iterator[MessageSizes]:
             encoded += len(windows.encode(base, bits))
             entropy += compute_window_entropy(bits)
     yield _average_sizes(
-        "external", group[scenario.peers], external, encoded, entropy + pairs.compute_entropy()
+        "external", group[config.peers], external, encoded, entropy + pairs.compute_entropy()
     )
 
 
@@ -189,8 +189,8 @@ def main(arguments: Sequence[str]) -> None:
     share = float(arguments[0]) if arguments else 1.0
     print(f"{'delays':>12}{'peers':>6} {'quantity':9}{'messages':>9}{'accounting':>11}", end="")
     print(f"{'encoded':>9}{'message':>9}{'entropy':>9}  encoded/accounting  encoded/entropy")
-    for scenario in SCENARIOS:
-        of = scenario._replace(peers=round(scenario.peers * share))
+    for config in SCENARIOS:
+        of = config._replace(peers=round(config.peers * share))
         for row in (*measure_idr(of), *measure_hierarchy(of)):
             print(f"{of.low_ms:5} to {of.high_ms:3}{of.peers:6} {row.quantity:9}", end="")
             print(f"{row.messages:9}{row.accounting:11.1f}{row.encoded:9.1f}", end="")

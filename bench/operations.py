@@ -107,7 +107,7 @@ def compare_simulators(c_programs: Path | None = None) -> Iterator[Comparison]:
         ("mesh of 100, idr", simulators.FLAT_C),
         ("hierarchy of 100", simulators.HIERARCHY_C),
     ):
-        scenario = simulators.make_scenario(program, 100, SIMULATED_S)
+        scenario = simulators.make_config(program, 100, SIMULATED_S)
         operation = measure_cpu(lambda: simulate(scenario, 1).figures["deliveries"])  # noqa: B023
         if c_programs is None:
             yield Comparison(f"simulate {name} / SimPy", operation, _run_simpy)

@@ -31,7 +31,7 @@ import simpy
 from antecede.formatting import table
 from antecede.lab.simulate import Delay, Hierarchy, Mesh, simulate
 from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
-from antecede.lab.simulate.config import Links, Scenario
+from antecede.lab.simulate.config import Links, SimulationConfig
 from antecede.lab.simulate.outputs import Measures
 from antecede.lab.simulate.outputs.result import EVERYTHING, NOTHING
 
@@ -59,15 +59,15 @@ class EngineRate(NamedTuple):
 
 def run_compiled(peers: int, duration_s: float) -> EngineRate:
     """Run the compiled engine; the best of some runs, without the first."""
-    scenario = Scenario(Mesh(peers), "idr", links=Links(DELAYS), duration_s=duration_s)
-    run_mesh(scenario, 0)
+    config = SimulationConfig(Mesh(peers), "idr", links=Links(DELAYS), duration_s=duration_s)
+    run_mesh(config, 0)
     return min(
-        (_measure_rate(lambda: _run_compiled(scenario)) for _ in range(REPEATS)), key=_get_seconds
+        (_measure_rate(lambda: _run_compiled(config)) for _ in range(REPEATS)), key=_get_seconds
     )
 
 
-def _run_compiled(scenario: Scenario) -> float:
-    return run_mesh(scenario, 1).figures["deliveries"]
+def _run_compiled(config: SimulationConfig) -> float:
+    return run_mesh(config, 1).figures["deliveries"]
 
 
 def run_hierarchical(peers: int, duration_s: float) -> dict[str, EngineRate]:
@@ -77,11 +77,11 @@ def run_hierarchical(peers: int, duration_s: float) -> dict[str, EngineRate]:
     """
     topology = Hierarchy((peers // 2,), peers // 2)
     links = Links(DELAYS)
-    scenario = Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
-    run_hierarchy(scenario, 0)
+    config = SimulationConfig(topology, "hierarchical", links=links, duration_s=duration_s)
+    run_hierarchy(config, 0)
     rounds = [
         {
-            name: _measure_rate(partial(_run_hierarchical, scenario, asked))
+            name: _measure_rate(partial(_run_hierarchical, config, asked))
             for name, asked in MEASURES.items()
         }
         for _ in range(REPEATS)
@@ -89,8 +89,8 @@ def run_hierarchical(peers: int, duration_s: float) -> dict[str, EngineRate]:
     return {name: min((each[name] for each in rounds), key=_get_seconds) for name in MEASURES}
 
 
-def _run_hierarchical(scenario: Scenario, measures: Measures) -> float:
-    return run_hierarchy(scenario, 1, measures).figures["deliveries"]
+def _run_hierarchical(config: SimulationConfig, measures: Measures) -> float:
+    return run_hierarchy(config, 1, measures).figures["deliveries"]
 
 
 def run_simpy(peers: int, duration_s: float) -> EngineRate:
@@ -221,12 +221,12 @@ def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:
             if quick and peers == max(COMPILED_S):
                 continue
             for name, binary in programs.items():
-                scenario = make_scenario(name, peers, seconds)
-                simulate(scenario, 0)
+                config = make_config(name, peers, seconds)
+                simulate(config, 0)
                 turns = [
                     (
                         run_c(binary, peers, seconds),
-                        _measure_rate(partial(_count_deliveries, scenario)),
+                        _measure_rate(partial(_count_deliveries, config)),
                     )
                     for _ in range(REPEATS)
                 ]
@@ -237,7 +237,7 @@ def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:
                 ratio = ours.millions / theirs.millions
                 rows.append(
                     [
-                        f"simulate, {scenario.protocol}",
+                        f"simulate, {config.protocol}",
                         f"{peers}",
                         f"{ours.millions:.2f}",
                         f"{ratio:.2f}",
@@ -246,16 +246,16 @@ def compare_with_c(folder: Path, quick: bool) -> list[list[str]]:
     return rows
 
 
-def make_scenario(program: str, peers: int, duration_s: float) -> Scenario:
+def make_config(program: str, peers: int, duration_s: float) -> SimulationConfig:
     links = Links(DELAYS)
     if program == FLAT_C:
-        return Scenario(Mesh(peers), "idr", links=links, duration_s=duration_s)
+        return SimulationConfig(Mesh(peers), "idr", links=links, duration_s=duration_s)
     topology = Hierarchy((peers // 2,), peers // 2)
-    return Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
+    return SimulationConfig(topology, "hierarchical", links=links, duration_s=duration_s)
 
 
-def _count_deliveries(scenario: Scenario) -> float:
-    return simulate(scenario, 1).figures["deliveries"]
+def _count_deliveries(config: SimulationConfig) -> float:
+    return simulate(config, 1).figures["deliveries"]
 
 
 def _format_millions(rate: EngineRate) -> float:

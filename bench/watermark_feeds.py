@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from antecede.core.clocks import NS
 from antecede.lab.simulate import Delay, Mesh, run_readable
-from antecede.lab.simulate.config import Clocks, Links, Partition, Scenario, Workload
+from antecede.lab.simulate.config import Clocks, Links, Partition, SimulationConfig, Workload
 from antecede.lab.simulate.outputs.trace import events
 from antecede.tables.trace import RECEIVE, SEND
 from bench.watermark_model import FeedRow
@@ -102,7 +102,7 @@ def simulate_feed(links: Links, sending_s: float) -> list[FeedRow]:
 
     Causes are the immediate predecessors in causal order by delivery.
     """
-    scenario = Scenario(
+    config = SimulationConfig(
         topology=Mesh(MEMBERS),
         protocol="unordered",
         links=links,
@@ -111,7 +111,7 @@ def simulate_feed(links: Links, sending_s: float) -> list[FeedRow]:
         duration_s=sending_s,
         sample_s=HOUR_S,
     )
-    _, recording = run_readable(scenario, SEED, record=True)
+    _, recording = run_readable(config, SEED, record=True)
     trace = list(events(recording))
     sent = {event.id: event for event in trace if event.kind == SEND}
     senders = {event.member for event in sent.values()}

@@ -18,7 +18,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from antecede.lab.check.scenario import load_script, run_script
+from antecede.lab.check.scenario import load_scenario, run_scenario
 from antecede.lab.diagram import collect_states
 from antecede.lab.report import Findings, Plot, draw_plot
 from antecede.lab.reproductions.framework.deviation import CLOSE, NEAR
@@ -187,7 +187,7 @@ def compute_examples() -> Iterator[Result]:
     """Yield the states of the papers' worked examples, computed by running their scenarios."""
     for example in tomllib.loads(EXAMPLES.read_text("utf-8"))["example"]:
         scenario = example["scenario"]
-        states = collect_states(run_script(load_script(ROOT / scenario), states=True))
+        states = collect_states(run_scenario(load_scenario(ROOT / scenario), states=True))
         for event, step, member, variable, published, *erratum in example["states"]:
             ours = states[step, member][variable]
             verdict = EQUAL if ours == published else MISPRINT if erratum else DIFFERENT

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.interrupts import Terminated, interruptible, terminable
 
 DEADLINE_S = 60
@@ -35,9 +35,9 @@ def test_the_result_and_the_error_are_those_of_the_work() -> None:
     assert interruptible(lambda: 17) == 17
 
     def fails() -> None:
-        raise ScenarioError("no")
+        raise ConfigError("no")
 
-    with pytest.raises(ScenarioError, match="no"):
+    with pytest.raises(ConfigError, match="no"):
         interruptible(fails)
 
 

@@ -4,8 +4,8 @@
     ├── InputError            a file, a table or an argument from outside is not usable
     │   ├── FormatError       the file format is unknown, or the text violates it
     │   ├── CycleError        declared causes form a cycle
-    │   ├── ScenarioError     a simulation config is invalid
-    │   ├── ScriptError       a scenario of the checker is invalid
+    │   ├── ConfigError       a simulation config is invalid
+    │   ├── ScenarioError       a scenario of the checker is invalid
     │   └── OptionError       a protocol has no such option, or its text has the wrong type
     ├── ProtocolError         a rule of message exchange was violated ...
     │   ├── LocalError        ... by the caller (h11: LocalProtocolError)
@@ -62,11 +62,11 @@ class CycleError(InputError):
     """Declared causes form a cycle."""
 
 
-class ScenarioError(InputError):
+class ConfigError(InputError):
     """A simulation config does not parse, or describes an impossible run."""
 
 
-class ScriptError(InputError):
+class ScenarioError(InputError):
     """A scenario of the checker does not parse, or describes an impossible run."""
 
 

@@ -20,8 +20,8 @@ from antecede.cli.protocols.draw import explain
 from antecede.cli.traces.replay import parse_option
 from antecede.core.group.group import Group
 from antecede.errors import InputError
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.tables.audit.engine import audit
 from tests.helpers.fixtures import Call, Capture, Patch
 
@@ -248,7 +248,7 @@ def test_an_svg_is_xml_whatever_the_title_holds(folder: Path) -> None:
 
 
 def test_losses_and_time_are_told_in_words() -> None:
-    told = list(explain(run_script(parse_script(SCENARIO, "x"))))
+    told = list(explain(run_scenario(parse_scenario(SCENARIO, "x"))))
     assert "   2  m to B is lost on the way." in told
     assert "   3  0.5 s pass." in told
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from antecede.cli import COMMANDS, main
-from antecede.lab.simulate.config import read_scenario
+from antecede.lab.simulate.config import read_config
 from antecede.lab.simulate.outputs import meter_figures
 from antecede.tables.audit import audit, audit_events
 from antecede.tables.false_causality.summary import summarize
@@ -233,7 +233,7 @@ def test_reports_of_simulate(runs: dict[str, Any]) -> None:
 
 def test_metrics_of_runs_are_on_the_page(runs: dict[str, Any], tmp_path: Path) -> None:
     names = {name for report in runs.values() for name in report["runs"][0]["metrics"]}
-    names |= set(meter_figures(read_scenario(tmp_path / "mesh.toml"), 0))
+    names |= set(meter_figures(read_config(tmp_path / "mesh.toml"), 0))
     roles = r"^(peer|internal|external|super|idr|ds)\."
     found = {re.sub(roles, "ROLE.", name) for name in names}
     found = {re.sub(r"^false_causality\.[^.]+", "false_causality.RULE", name) for name in found}

@@ -383,8 +383,8 @@ def _examine(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | 
     else:
         group = target.hierarchy((1,), 2)
         first, *_, last = group.names
-        yield explore(group, SearchLimits(3, script=(last, last, first)), until).failure
-        yield explore(group, SearchLimits(3, script=(first, last, first)), until).failure
+        yield explore(group, SearchLimits(3, senders=(last, last, first)), until).failure
+        yield explore(group, SearchLimits(3, senders=(first, last, first)), until).failure
 
 
 def _examine_limits(targets: Sequence[Target], until: _Deadline) -> Iterator[Failure | None]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from antecede.errors import InputError
 from antecede.lab.simulate import Hierarchy, Mesh, PubSub, Topology
 from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
-from antecede.lab.simulate.config import Clocks, Scenario
+from antecede.lab.simulate.config import Clocks, SimulationConfig
 from antecede.lab.simulate.outputs import compute_timestamps
 from antecede.progress import Progress
 from antecede.tables import causality
@@ -134,15 +134,15 @@ def _pairs(topology: Topology) -> None:
     """Count the pairs of two members' messages, by each rule that their stamps have."""
     by_topic = isinstance(topology, PubSub)
     protocol = "htbc" if by_topic else "linear-physical"
-    scenario = Scenario(topology, protocol, clocks=Clocks(0.001), duration_s=0.2)
+    scenario = SimulationConfig(topology, protocol, clocks=Clocks(0.001), duration_s=0.2)
     for stamps in compute_timestamps(scenario, seed=0).values():
         count_rules(stamps, [name for name, rule in RULES.items() if rule.topics is by_topic])
 
 
 Job = Callable[[], object]
-_MESH = partial(run_mesh, Scenario(Mesh(2), duration_s=0.1), seed=0)
+_MESH = partial(run_mesh, SimulationConfig(Mesh(2), duration_s=0.1), seed=0)
 _HIERARCHY = partial(
-    run_hierarchy, Scenario(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0
+    run_hierarchy, SimulationConfig(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0
 )
 PARTS: Mapping[str, tuple[Job, ...]] = {
     "order": tuple(partial(_order, spec) for spec in _SPECS),

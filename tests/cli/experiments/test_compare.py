@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from antecede.cli.experiments.compare.command import add_arguments
-from antecede.cli.experiments.compare.scenarios import build_scenario, parse_protocols, parse_sizes
+from antecede.cli.experiments.compare.configs import build_config, parse_protocols, parse_sizes
 from antecede.core.protocols.registry import ENTRIES
 from antecede.lab.simulate.config.compatibility import topologies_of
-from antecede.lab.simulate.config.file import scenario_from
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.file import config_from
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.needless_holds import wait_counts
 from antecede.lab.simulate.reference_engine import run_readable
@@ -58,13 +58,13 @@ def cells(text: str, name: str) -> list[str]:
     return next(line.split() for line in text.splitlines() if line.startswith(f"{name} "))
 
 
-def scenario(words: str, name: str = "") -> Scenario:
-    """Return the scenario of a protocol (the first) in a call."""
+def make_config(words: str, name: str = "") -> SimulationConfig:
+    """Return the config of a protocol (the first) in a call."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     args = parser.parse_args(words.split())
     (asked,) = parse_protocols([name or args.protocols[0]])
-    return build_scenario(asked, args, parse_sizes(args.members)[0])
+    return build_config(asked, args, parse_sizes(args.members)[0])
 
 
 # -- the question ----------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def scenario(words: str, name: str = "") -> Scenario:
 
 def test_the_question_of_the_papers() -> None:
     """Evropeytsev et al. 2016, section 3.2: a peer sends every 70 to 90 ms."""
-    given = scenario("bss --members 10 --delay 50-250")
+    given = make_config("bss --members 10 --delay 50-250")
     assert given.topology == Mesh(10)
     assert given.links.delay == Delay(0.05, 0.25)
     assert given.workload.interval == Delay(0.07, 0.09)
@@ -80,9 +80,9 @@ def test_the_question_of_the_papers() -> None:
 
 def test_topologies_are_made_of_the_same_number_of_members() -> None:
     tree = "hierarchical idr --members 7 --topology hierarchy"
-    assert scenario(tree).topology == Hierarchy((4,), 3)
-    assert scenario(tree, "idr").topology == Mesh(7)
-    given = scenario("tv --members 7 --topology pubsub --delay 16-160")
+    assert make_config(tree).topology == Hierarchy((4,), 3)
+    assert make_config(tree, "idr").topology == Mesh(7)
+    given = make_config("tv --members 7 --topology pubsub --delay 16-160")
     assert isinstance(given.topology, PubSub)
     assert given.topology.subgroups == (4, 3)
     assert [one.delay for one in given.links.special] == [Delay(0.0016, 0.016)] * 2
@@ -92,10 +92,10 @@ def test_figures_count_when_the_group_is_steady() -> None:
     """Evropeytsev et al. 2016: from 1 s on at 50-250 ms; many members send for a shorter time after
     that.
     """
-    few, many = (scenario(f"idr --members {n}") for n in (10, 40))
+    few, many = (make_config(f"idr --members {n}") for n in (10, 40))
     assert (few.warm_s, few.duration_s, many.warm_s) == (1.0, 5.0, 1.0)
     assert 1.5 <= many.duration_s < 3.0
-    short = scenario("idr --seconds 1")
+    short = make_config("idr --seconds 1")
     assert (short.warm_s, short.duration_s) == (0.5, 1.0)
 
 
@@ -104,7 +104,7 @@ def test_figures_count_when_the_group_is_steady() -> None:
 
 def test_the_legend_says_which_deliveries_waits_and_held_are_of(told: Told, text: Call) -> None:
     one = told("bss", *SHORT)["bss"]
-    run = run_readable(scenario_from(one["scenario"]), one["runs"][0]["seed"])
+    run = run_readable(config_from(one["config"]), one["runs"][0]["seed"])
     assert one["mean"]["causal.checked"] == run.figures["deliveries"]  # all of them, warm or not
     shown = text("bss", *SHORT)
     assert "mean and p99, of messages sent after the warm-up; " in shown
@@ -132,7 +132,7 @@ def test_what_a_protocol_does_not_promise_is_shown(told: Told) -> None:
 
 def test_figures_are_those_of_the_runs(told: Told) -> None:
     found = told("idr", *SHORT, "--seed", "3", "--seeds", "2")["idr"]
-    given = scenario_from(found["scenario"])
+    given = config_from(found["config"])
     for seed, run in zip((3, 4), found["runs"], strict=True):
         result, recording = run_readable(given, seed, True)
         seen = wait_counts(recording)
@@ -272,7 +272,7 @@ def test_a_protocol_of_ones_own_takes_part_with_its_options(
     path.write_text(OWN, encoding="utf-8")
     found = told("fifo", f"{path}:Mine", "slack=3", *SHORT)
     own = found[f"{path}:Mine slack=3"]
-    assert own["scenario"]["protocol"]["options"] == {"slack": 3}
+    assert own["config"]["protocol"]["options"] == {"slack": 3}
     assert own["mean"] == found["fifo"]["mean"]
     call = ("compare", f"{path}:Mine", *SHORT)
     assert "a whole number is allowed" in refused(*call, "slack=much")

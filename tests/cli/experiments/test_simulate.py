@@ -15,8 +15,8 @@ import pytest
 from antecede.cli.experiments.simulate.command import TEMPLATES, template
 from antecede.cli.experiments.simulate.report import report
 from antecede.lab.simulate import memory_guard
-from antecede.lab.simulate.config.file import read_scenario, scenario_from
-from antecede.lab.simulate.config.model import Scenario, Workload
+from antecede.lab.simulate.config.file import config_from, read_config
+from antecede.lab.simulate.config.model import SimulationConfig, Workload
 from antecede.lab.simulate.outputs.needless_holds import wait_counts
 from antecede.lab.simulate.outputs.result import Result
 from antecede.lab.simulate.reference_engine import run_readable
@@ -56,7 +56,7 @@ def test_a_template_is_printed_parses_and_runs(kind: str, tmp_path: Path, said: 
     assert max(map(len, text.splitlines())) <= 100
     text = text.replace("duration_s = 5.0", "duration_s = 1.5")
     path = written(tmp_path / "run.toml", start=text)
-    assert kind_of(read_scenario(path).topology) == kind
+    assert kind_of(read_config(path).topology) == kind
     assert re.search(r"promise +0 of ", said("simulate", path))
 
 
@@ -69,7 +69,7 @@ def test_every_key_that_a_template_offers_can_be_given(kind: str) -> None:
         text = "\n".join([*lines[:number], lines[number][1:], *lines[number + 1 :]])
         if lines[number].startswith("#fanout"):
             text = text.replace('name = "idr"', 'name = "ses"')
-        scenario_from(tomllib.loads(text))
+        config_from(tomllib.loads(text))
 
 
 # -- the report ------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_every_key_that_a_template_offers_can_be_given(kind: str) -> None:
 def test_the_report_has_every_figure_of_the_run(small: Path, said: Call) -> None:
     text = said("simulate", small)
     words = " ".join(text.split())  # lines are folded at the terminal's width
-    result, recording = run_readable(read_scenario(small), 0, True)
+    result, recording = run_readable(read_config(small), 0, True)
     figures, seen = result.figures, wait_counts(recording)
     assert seen is not None
     assert text.startswith(
@@ -124,7 +124,9 @@ def test_the_compiled_engine_says_that_it_does_not_look_for_unnecessary_waits(
 
 
 def told(figures: dict[str, float], size: int = 3, **more: Any) -> list[str]:
-    return list(report([Result(Scenario(Mesh(size)), 0, "compiled", figures, **more)], 1.0, 80))
+    return list(
+        report([Result(SimulationConfig(Mesh(size)), 0, "compiled", figures, **more)], 1.0, 80)
+    )
 
 
 def test_figures_of_any_name_are_told() -> None:
@@ -184,8 +186,8 @@ def test_json_has_the_names_of_a_result(small: Path, said: Call) -> None:
     found: dict[str, Any] = json.loads(
         said("simulate", small, "--json", "--seeds", "2", "--engine", "reference")
     )
-    scenario = read_scenario(small)
-    assert scenario_from(found["scenario"]) == scenario
+    scenario = read_config(small)
+    assert config_from(found["config"]) == scenario
     assert found["engine"] == "reference"
     for seed, run in enumerate(found["runs"]):
         result, recording = run_readable(scenario, seed, True)
@@ -209,7 +211,7 @@ def test_a_trace_is_of_the_format_that_its_name_says(
     columns = ["kind", "id", "member", "causes", "arrival"]
     found, expected = (read([path]).events.select(columns) for path in (out, whole))
     assert found.to_pylist() == expected.to_pylist()
-    kinds, figures = found["kind"].to_pylist(), run_readable(read_scenario(small), 0).figures
+    kinds, figures = found["kind"].to_pylist(), run_readable(read_config(small), 0).figures
     assert kinds.count("send") == figures["sent"]
     assert kinds.count("deliver") == figures["deliveries"]
 
@@ -319,7 +321,7 @@ def test_what_is_found_wrong_when_it_is_to_run_names_file_and_key(
 
 def test_a_file_may_begin_with_a_byte_order_mark(small: Path) -> None:
     small.write_text(SMALL, encoding="utf-8-sig")
-    assert read_scenario(small).duration_s == 1
+    assert read_config(small).duration_s == 1
 
 
 def test_small_runs_load_no_compiled_kernels(small: Path) -> None:
@@ -332,7 +334,7 @@ def test_small_runs_load_no_compiled_kernels(small: Path) -> None:
 
 
 def test_a_workload_without_messages_gives_what_there_is() -> None:
-    scenario = Scenario(Mesh(3), workload=Workload("random", messages=0), duration_s=1.0)
+    scenario = SimulationConfig(Mesh(3), workload=Workload("random", messages=0), duration_s=1.0)
     text = "\n".join(report([run_readable(scenario, 0)], 0.1, 80))
     assert "0 messages, 0 arrivals, 0 deliveries" in text
     assert "wait" not in text

@@ -10,7 +10,7 @@ import pytest
 
 from antecede.cli import main
 from antecede.lab.simulate.config import keys
-from antecede.lab.simulate.config.file import read_scenario, scenario_from, scenario_mapping
+from antecede.lab.simulate.config.file import config_from, config_mapping, read_config
 from antecede.lab.simulate.config.model import Links, Workload
 from antecede.lab.simulate.topology import TOPOLOGIES
 from tests.helpers.fixtures import Capture, Patch
@@ -75,7 +75,7 @@ def test_simulate_prints_what_the_page_shows(
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     space: dict[str, object] = {}
     exec(program, space)
-    assert scenario_from(scenario_mapping(read_scenario("hierarchy.toml"))) == space["scenario"]
+    assert config_from(config_mapping(read_config("hierarchy.toml"))) == space["config"]
 
 
 def test_the_snapshots_of_the_page(tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:

@@ -11,8 +11,8 @@ from antecede.cli import main
 from antecede.errors import InputError, LocalError
 from antecede.lab.check.check import run_check
 from antecede.lab.check.results import EARLY
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from tests.helpers.fixtures import Call, Capture
 
 OWN = """
@@ -79,7 +79,7 @@ def test_the_counterexample_is_a_scenario_that_shows_it(capsys: Capture) -> None
     verdict = run_check("bss", variant="as-published")
     early = [failure for failure in verdict.failures if failure.what == EARLY]
     assert len(early) == 1
-    run = run_script(parse_script(early[0].script()))
+    run = run_scenario(parse_scenario(early[0].to_scenario()))
     assert [one.label for one in run.violations()] == [early[0].label]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.lab.check.scenario.parse import load_script
+from antecede.lab.check.scenario.parse import load_scenario
 from antecede.lab.play.runner import own_name
 from antecede.lab.play.server import Opened
 from tests.helpers.fixtures import Call
@@ -113,7 +113,7 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, refused: Call) -> N
 def test_it_begins_with_every_scenario(path: Path) -> None:
     opened = Opened(path.read_text("utf-8"), path)
     opened.try_protocols()
-    assert opened.protocols == [own_name(load_script(path).setup)]
+    assert opened.protocols == [own_name(load_scenario(path).setup)]
 
 
 def test_it_needs_no_more_than_python() -> None:

@@ -22,9 +22,9 @@ from antecede.core.protocols.topics.relations import PUBLISHED, topics_precede
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.lab.check.harness.network import DELIVERED, SENT
 from antecede.lab.check.scenario.actions import ShowHeld, ShowState
-from antecede.lab.check.scenario.execution import ScriptRun
-from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.execution import ScenarioRun
+from antecede.lab.check.scenario.parse import load_scenario
+from antecede.lab.check.scenario.run import run_scenario
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -115,7 +115,7 @@ def test_the_table_has_every_misprint_that_can_be_chosen_and_its_erratum() -> No
     assert {key: row[0] for key, row in table().items()} == registered
 
 
-def find_undelivered(run: ScriptRun) -> set[tuple[str, str]]:
+def find_undelivered(run: ScenarioRun) -> set[tuple[str, str]]:
     """Return (message, member) of each message not delivered at a recipient."""
     owed = {(one.label, at) for one in run.occurrences() if one.kind == SENT for at in one.others}
     return owed - {(one.label, one.at) for one in run.occurrences() if one.kind == DELIVERED}
@@ -133,8 +133,8 @@ def test_every_row_says_what_its_counterexample_shows(key: tuple[str, str]) -> N
     number = int(ENTRIES[name].errata[variant][1:])
     path = f"scenarios/{file.strip('`')}"
     assert f"`{path}`" in entries()[number]
-    run = run_script(load_script(ROOT / path))
-    setting = run.script.setup
+    run = run_scenario(load_scenario(ROOT / path))
+    setting = run.scenario.setup
     chosen = {option: _plain(value) for option, value in ENTRIES[name].options(variant).items()}
     assert setting.protocol == name
     defect = {"as_published", "pruning"} & chosen.keys()
@@ -142,7 +142,7 @@ def test_every_row_says_what_its_counterexample_shows(key: tuple[str, str]) -> N
     assert all(dict(setting.options)[option] == chosen[option] for option in defect)
     assert breaks == ("too early" if run.violations() else "never")
     assert run.violations() or find_undelivered(run)
-    commands = [one.action for one in run.script.commands]
+    commands = [one.action for one in run.scenario.commands]
     assert int(members) == len(setting.everybody())
     assert int(actions) == sum(not isinstance(one, ShowState | ShowHeld) for one in commands)
 

@@ -21,7 +21,7 @@ from antecede.core.protocols.options.declared import option_text, read_option
 from antecede.core.protocols.registry import flat_class
 from antecede.errors import InputError, LocalError, OptionError
 from antecede.lab.check.target import load_class
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.members import make_members
 from antecede.lab.simulate.topology import Mesh
 
@@ -108,7 +108,9 @@ def test_whole_numbers_of_any_kind_are_taken_by_every_door(
     two = Group("a", NAMES, order=order, incarnation=1, **options)
     assert one.snapshot() == two.snapshot()
     assert one.send(b"x", now=9.0) == two.send(b"x", now=9.0)
-    runs = [Scenario(Mesh(3), protocol=order, options={option: one}) for one in (given, value)]
+    runs = [
+        SimulationConfig(Mesh(3), protocol=order, options={option: one}) for one in (given, value)
+    ]
     first, second = (repr(make_members(run, 1).members[0].snapshot()) for run in runs)
     assert first == second
 

@@ -9,7 +9,7 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.nanoseconds import NS
-from antecede.errors import LocalError, ScriptError
+from antecede.errors import LocalError, ScenarioError
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, make_flat_group
@@ -17,8 +17,8 @@ from antecede.lab.check.harness.timing import TimingModel
 from antecede.lab.check.model_checker.explorer import Explorer, SearchAction, SearchLimits, explore
 from antecede.lab.check.results import EARLY, STUCK, WRONG_RECIPIENT
 from antecede.lab.check.scenario.actions import Arrive, Lose, Send, Tick
-from antecede.lab.check.scenario.parse import load_script, parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import load_scenario, parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.check.search_plans import SearchSize, plan_searches
 from antecede.lab.check.target import Target
 from antecede.lab.diagram.scenario_diagram import from_run
@@ -165,15 +165,15 @@ members A B C
     ],
 )
 def test_what_is_wrong_in_a_scenario_is_said(line: str, says: str) -> None:
-    with pytest.raises(ScriptError, match=says):
-        run_script(parse_script(SCENE + line + "\n"))
+    with pytest.raises(ScenarioError, match=says):
+        run_scenario(parse_scenario(SCENE + line + "\n"))
 
 
 def test_a_lost_copy_in_a_scenario_is_told_and_stays_lost() -> None:
-    run = run_script(parse_script(SCENE + "send A m\nlose B m\narrive C m\n"))
+    run = run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive C m\n"))
     assert [moment.output for moment in run.results[1:]] == [("m to B is lost",), ("C delivers m",)]
-    with pytest.raises(ScriptError, match="m is not in flight to B"):
-        run_script(parse_script(SCENE + "send A m\nlose B m\narrive B m\n"))
+    with pytest.raises(ScenarioError, match="m is not in flight to B"):
+        run_scenario(parse_scenario(SCENE + "send A m\nlose B m\narrive B m\n"))
 
 
 def test_bounds_say_the_least_delay_over_any_path() -> None:
@@ -192,7 +192,7 @@ def test_a_delivery_astray_is_told(tmp_path: Path) -> None:
     (tmp_path / "toys.py").write_text("from tests.lab.check.toys_timed import Gossip\n")
     path = tmp_path / "astray.scenario"
     path.write_text("protocol toys.py:Gossip\nmembers A B C\nsend A m to B\narrive C m\n")
-    run = run_script(load_script(path))
+    run = run_scenario(load_scenario(path))
     assert run.results[-1].output == (
         "C delivers m",
         "VIOLATION: C delivers m, which is for others",

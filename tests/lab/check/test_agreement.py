@@ -16,8 +16,8 @@ from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import EARLY, ORDER_DISAGREEMENT, STUCK
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from tests.lab.check import require_failure
 
 
@@ -86,7 +86,7 @@ def test_a_scenario_marks_the_delivery_that_differs(tmp_path: Any) -> None:
         "from tests.lab.check.test_agreement import CausalAtOnce as Toy\n", encoding="utf-8"
     )
     text = f"protocol {tmp_path / 'toy.py'}:Toy\nmembers A B\nsend A a1\nsend B b1\n"
-    run = run_script(parse_script(text + "arrive B a1\narrive A b1\n"))
+    run = run_scenario(parse_scenario(text + "arrive B a1\narrive A b1\n"))
     (wrong,) = [one for one in run.occurrences() if one.is_violation]
     assert (wrong.at, wrong.label, wrong.order_conflict) == ("A", "b1", ("B", "a1"))
     lines = [line for moment in run.results for line in moment.output]

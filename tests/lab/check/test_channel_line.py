@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from antecede.lab.check.scenario.execution import channel_line
-from antecede.lab.check.scenario.parse import load_script, parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import load_scenario, parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 
 SCENARIOS = Path(__file__).resolve().parents[3] / "scenarios"
 
@@ -31,7 +31,7 @@ SCENARIOS = Path(__file__).resolve().parents[3] / "scenarios"
     ],
 )
 def test_what_the_network_did_and_what_the_protocol_made_of_it(name: str, line: str) -> None:
-    assert channel_line(run_script(load_script(SCENARIOS / f"{name}.scenario"))) == line
+    assert channel_line(run_scenario(load_scenario(SCENARIOS / f"{name}.scenario"))) == line
 
 
 def test_a_newcomer_is_not_owed_what_its_sponsor_had_delivered() -> None:
@@ -39,13 +39,13 @@ def test_a_newcomer_is_not_owed_what_its_sponsor_had_delivered() -> None:
         "protocol fifo\nmembers P1 P2\nsend P1 a\narrive P2 a\n"
         "join P3 sponsor P2\nsend P1 b\narrive P3 b\n"
     )
-    run = run_script(parse_script(text, "scenario"))
+    run = run_scenario(parse_scenario(text, "scenario"))
     assert channel_line(run) == "Arrivals: causal. Deliveries: causal."
 
 
 def test_what_is_overtaken_on_its_way_counts() -> None:
-    run = run_script(
-        parse_script("protocol unordered\nmembers P Q\nsend P a\nsend P b\narrive Q b\n", "s")
+    run = run_scenario(
+        parse_scenario("protocol unordered\nmembers P Q\nsend P a\nsend P b\narrive Q b\n", "s")
     )
     assert channel_line(run) == (
         "Arrivals: non-FIFO (b without a at Q). Deliveries: non-FIFO (b without a at Q)."
@@ -54,5 +54,6 @@ def test_what_is_overtaken_on_its_way_counts() -> None:
 
 def test_a_scenario_in_which_nothing_arrives_says_nothing() -> None:
     assert (
-        channel_line(run_script(parse_script("protocol fifo\nmembers P Q\nsend P a\n", "s"))) == ""
+        channel_line(run_scenario(parse_scenario("protocol fifo\nmembers P Q\nsend P a\n", "s")))
+        == ""
     )

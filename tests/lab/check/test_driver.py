@@ -19,8 +19,8 @@ from antecede.lab.check.scenario.actions import (
     ShowHeld,
     Tick,
 )
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,20 @@ def test_a_judged_run_lets_nobody_answer_what_it_has_not_and_keeps_two_members()
 
 
 def test_a_script_can_bring_a_message_back_to_its_sender() -> None:
-    done = run_script(parse_script("protocol bss\nmembers A B\nsend A m\narrive A m again\n"))
+    done = run_scenario(parse_scenario("protocol bss\nmembers A B\nsend A m\narrive A m again\n"))
     assert done.results[-1].output == ("A discards m: own message",)
 
 
 def test_what_a_newcomer_sends_of_its_own_accord_has_its_name_in_scripts_too() -> None:
     text = "protocol matrix recovering=true heartbeat_s=1\nmembers A B\njoin D sponsor A\ntick 2\n"
-    done = run_script(parse_script(text))
+    done = run_scenario(parse_scenario(text))
     notes = {one.label for one in done.occurrences() if one.kind == "acknowledge"}
     assert notes == {"note-A", "note-B", "note-D"}
 
 
 def test_topics_of_newcomers_go_by_the_order_in_which_they_join() -> None:
-    done = run_script(
-        parse_script(
+    done = run_scenario(
+        parse_scenario(
             "protocol tv\nmembers A B\nbounds accuracy=0 least=0 most=1\n"
             "subscribe A x\nsubscribe B x\nsubscribe E x\nsubscribe D y\n"
             "join D sponsor A\njoin E sponsor A\nsend A m about x\narrive E m\n"

@@ -50,7 +50,7 @@ def test_the_state_space_of_two_members_is_what_can_be_counted_by_hand() -> None
     second. With at most one message 1 + 2 + 2.
     """
     assert explore(company("fifo", 2), SearchLimits(1)).states == 5
-    one_each = explore(company("fifo", 2), SearchLimits(2, script=(0, 1)))
+    one_each = explore(company("fifo", 2), SearchLimits(2, senders=(0, 1)))
     # 1 + (a1 sent, arrived) + (a1: way or there) * (b1: way or there)
     assert one_each.states == 1 + 2 + 4
 
@@ -60,7 +60,7 @@ def test_the_state_space_of_two_members_is_what_can_be_counted_by_hand() -> None
     [
         (2, SearchLimits(2), 3_000),
         pytest.param(2, SearchLimits(3), 300_000, marks=pytest.mark.slow),
-        (1, SearchLimits(4, script=(0, 2, 0, 2)), 0),
+        (1, SearchLimits(4, senders=(0, 2, 0, 2)), 0),
     ],
 )
 def test_hierarchies_keep_every_promise(peers: int, limits: SearchLimits, states: int) -> None:

@@ -153,8 +153,8 @@ def test_the_verdict_says_in_which_steps_time_went_by() -> None:
     assert "within 0.2 s, minimum or maximum delays" in printed
     assert "(time passes in steps of 0.1 s; a copy takes any delay" in printed
     assert part.failure is not None
-    assert "tick 0.1\n" in part.failure.script()
-    assert "bounds accuracy=0.1 least=0.1 most=0.3" in part.failure.script()
+    assert "tick 0.1\n" in part.failure.to_scenario()
+    assert "bounds accuracy=0.1 least=0.1 most=0.3" in part.failure.to_scenario()
 
 
 def test_what_only_takes_long_is_not_called_stuck() -> None:

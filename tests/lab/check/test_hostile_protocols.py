@@ -10,8 +10,8 @@ from antecede.core.clocks.bounds import Bounds
 from antecede.lab.check.check import run_check
 from antecede.lab.check.model_checker.explorer import explore
 from antecede.lab.check.results import EARLY, ENDLESS
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.check.search_plans import SearchSize, plan_searches
 from antecede.lab.check.target import Target, load_class
 from tests.lab.check import toys, toys_timed
@@ -23,14 +23,14 @@ def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -
     assert load_class(f"{TOYS}:Impatient").__name__ == "Impatient"
     verdict = run_check(f"{TOYS}:Impatient")
     assert verdict.failures[0].what == EARLY
-    run = run_script(parse_script(verdict.failures[0].script()))
+    run = run_scenario(parse_scenario(verdict.failures[0].to_scenario()))
     assert any("VIOLATION" in line for moment in run.results for line in moment.output)
 
 
 def test_a_message_that_is_passed_on_for_ever_ends_the_check() -> None:
     (failure,) = run_check(f"{toys.__file__}:PassingOn").failures
     assert failure.what == ENDLESS
-    assert run_script(parse_script(failure.script())).results
+    assert run_scenario(parse_scenario(failure.to_scenario())).results
 
 
 class WideClocks(toys_timed.Patient):

@@ -9,7 +9,7 @@ import pytest
 from antecede.cli import main
 from antecede.errors import OptionError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.scenario.parse import load_script
+from antecede.lab.check.scenario.parse import load_scenario
 
 OWN = """
 from antecede.core.protocols.base import Deliver, Guarantee, Relation
@@ -46,8 +46,8 @@ def test_it_is_saved_where_it_is_asked_for_and_read_from_there(
     saved, drawn = tmp_path / "found" / "it.scenario", tmp_path / "it.svg"
     arguments = ["--output-scenario", str(saved), "--output-svg", str(drawn)]
     assert main(["check", f"{own}:Hopeful", "r=3", *arguments]) == 1
-    assert load_script(saved).setup.protocol == "../my protocols/own.py:Hopeful"
-    assert load_script(saved).setup.options == (("r", "3"),)
+    assert load_scenario(saved).setup.protocol == "../my protocols/own.py:Hopeful"
+    assert load_scenario(saved).setup.options == (("r", "3"),)
     assert drawn.read_text(encoding="utf-8").startswith("<svg")
     capsys.readouterr()
     monkeypatch.chdir("/")  # the path is relative to the scenario, not to the working folder

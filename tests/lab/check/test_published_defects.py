@@ -16,8 +16,8 @@ from antecede.lab.check.check import find_target
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import EARLY, NEEDLESS_HOLD, STUCK
-from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import check_output, run_script, update_output
+from antecede.lab.check.scenario.parse import load_scenario
+from antecede.lab.check.scenario.run import check_output, run_scenario, update_output
 from tests.lab.check import require_failure
 
 FOLDER = Path(__file__).resolve().parents[3] / "scenarios" / "smallest"
@@ -47,9 +47,9 @@ def _tree(inside: int, outside: int, variant: str) -> GroupUnderTest:
     return find_target("hierarchical", variant).hierarchy((inside,), outside)
 
 
-def order_only(messages: int, *script: int, send_until: int = 2) -> SearchLimits:
+def order_only(messages: int, *senders: int, send_until: int = 2) -> SearchLimits:
     lesser = frozenset({NEEDLESS_HOLD, STUCK})
-    return SearchLimits(messages, ignored=lesser, script=script, send_until=send_until)
+    return SearchLimits(messages, ignored=lesser, senders=senders, send_until=send_until)
 
 
 DEFECTS = [
@@ -77,7 +77,7 @@ DEFECTS = [
         Defect(
             f"{name}-no-null-messages",
             _flat(name, "no-null-messages"),
-            SearchLimits(2, script=(0, 0), send_until=0),
+            SearchLimits(2, senders=(0, 0), send_until=0),
             actions,
             STUCK,
         )
@@ -96,11 +96,11 @@ def test_the_smallest_counterexample_is_the_golden_one(
     assert len(failure.actions) == defect.actions
     path = FOLDER / f"{defect.file}.scenario"
     if request.config.getoption("--rewrite-scenarios"):
-        old = load_script(path)
-        path.write_text(update_output(failure.script(old.title, old.source), str(path)))
-    golden = load_script(path)
+        old = load_scenario(path)
+        path.write_text(update_output(failure.to_scenario(old.title, old.source), str(path)))
+    golden = load_scenario(path)
     assert tuple(command.action for command in golden.commands) == failure.actions
-    run = run_script(golden)
+    run = run_scenario(golden)
     assert check_output(run) == ()
     if defect.what == EARLY:
         assert [(one.at, one.label) for one in run.violations()] == [(failure.at, failure.label)]

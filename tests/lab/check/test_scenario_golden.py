@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.lab.check.scenario.execution import ScriptRun
-from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import check_output, run_script, update_file
+from antecede.lab.check.scenario.execution import ScenarioRun
+from antecede.lab.check.scenario.parse import load_scenario
+from antecede.lab.check.scenario.run import check_output, run_scenario, update_file
 
 FOLDER = Path(__file__).resolve().parents[3] / "scenarios"
 FILES = sorted(FOLDER.glob("*.scenario"))
@@ -33,8 +33,8 @@ STUCK = {
 }
 
 
-def run(name: str) -> ScriptRun:
-    return run_script(load_script(FOLDER / f"{name}.scenario"))
+def run(name: str) -> ScenarioRun:
+    return run_scenario(load_scenario(FOLDER / f"{name}.scenario"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -43,7 +43,7 @@ def test_the_file_prints_what_it_says_and_only_published_rules_break(
 ) -> None:
     if request.config.getoption("--rewrite-scenarios"):
         update_file(path)
-    done = run_script(load_script(path))
+    done = run_scenario(load_scenario(path))
     assert check_output(done) == ()
     assert any(moment.output for moment in done.results)
     found = [(one.at, one.label, one.missing_causes) for one in done.violations()]
@@ -58,12 +58,12 @@ def test_every_published_defect_has_its_scenario() -> None:
 
 @pytest.mark.parametrize("name", [name for name in DEFECTS if not name.endswith("smallest")])
 def test_the_repaired_rule_holds_or_delivers_as_it_should(name: str) -> None:
-    scenario = load_script(FOLDER / f"{name}.scenario")
+    scenario = load_scenario(FOLDER / f"{name}.scenario")
     kept = ("delivery", "heartbeat_s", "retry_s")
     options = tuple(option for option in scenario.setup.options if option[0] in kept)
     setting = scenario.setup._replace(options=options)
     actions = [c for c in scenario.commands if "ack-" not in getattr(c.action, "label", "")]
-    done = run_script(scenario._replace(setup=setting, commands=tuple(actions)))
+    done = run_scenario(scenario._replace(setup=setting, commands=tuple(actions)))
     assert done.violations() == ()
     for one in done.held:
         arrived = {h.label for h in done.occurrences() if h.kind == "arrive" and h.at == one.at}

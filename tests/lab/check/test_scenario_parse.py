@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.core.clocks.bounds import Bounds
-from antecede.errors import ScriptError
+from antecede.errors import ScenarioError
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
@@ -24,8 +24,8 @@ from antecede.lab.check.scenario.actions import (
 from antecede.lab.check.scenario.parse import (
     Setup,
     format_scenario,
-    load_script,
-    parse_script,
+    load_scenario,
+    parse_scenario,
     replace_output,
 )
 from antecede.lab.check.scenario.run import update_file
@@ -34,7 +34,7 @@ HEAD = "protocol fifo\nmembers A B\n"
 
 
 def test_every_command_is_read() -> None:
-    scenario = parse_script(
+    scenario = parse_scenario(
         "title A title\nsource Sahai et al. 2020, x\nprotocol sb "
         "patience_s=2\nmembers A B\nmembers C\n"
         "# a comment\n\nsend A m\n= out 1\n=  out 2 \nsend B n after m k\narrive B m\n"
@@ -60,7 +60,7 @@ def test_every_command_is_read() -> None:
 
 def test_a_hierarchy_is_read_group_by_group() -> None:
     text = "protocol hierarchical\ninternal S: A B\ninternal T: C\nexternal X Y\n"
-    setting = parse_script(text).setup
+    setting = parse_scenario(text).setup
     assert setting.internal == (("S", ("A", "B")), ("T", ("C",)))
     assert setting.external == ("X", "Y")
     assert setting.everybody() == ("A", "B", "S", "C", "T", "X", "Y")
@@ -97,24 +97,24 @@ def test_a_hierarchy_is_read_group_by_group() -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, line: int | None, says: str) -> None:
-    with pytest.raises(ScriptError, match=says.replace("(", r"\(")) as caught:
-        parse_script(text, "x.scenario")
+    with pytest.raises(ScenarioError, match=says.replace("(", r"\(")) as caught:
+        parse_scenario(text, "x.scenario")
     assert (caught.value.path, caught.value.line) == ("x.scenario", line)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ScriptError, match=r"none\.scenario: cannot be read"):
-        load_script(tmp_path / "none.scenario")
+    with pytest.raises(ScenarioError, match=r"none\.scenario: cannot be read"):
+        load_scenario(tmp_path / "none.scenario")
     (tmp_path / "bytes.scenario").write_bytes(b"protocol \xff\n")
-    with pytest.raises(ScriptError, match="is not UTF-8 text"):
-        load_script(tmp_path / "bytes.scenario")
+    with pytest.raises(ScenarioError, match="is not UTF-8 text"):
+        load_scenario(tmp_path / "bytes.scenario")
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_scenario_or_a_scenario_error(text: str) -> None:
     try:
-        parse_script(text)
-    except ScriptError:
+        parse_scenario(text)
+    except ScenarioError:
         return
 
 
@@ -144,7 +144,7 @@ def test_what_is_written_is_read_again(actions: list[Action]) -> None:
         subscriptions=(("P1", ("x", "y")),),
     )
     for setting in (flat, deep, timed):
-        again = parse_script(format_scenario(setting, actions, title="t t", source="s"))
+        again = parse_scenario(format_scenario(setting, actions, title="t t", source="s"))
         assert again.setup == setting
         assert [command.action for command in again.commands] == actions
         assert (again.title, again.source) == ("t t", "s")
@@ -164,15 +164,15 @@ def test_output_is_replaced_and_all_else_is_kept() -> None:
 )  # fmt: skip
 def test_numbers_that_no_memory_holds_are_refused_at_once(line: str) -> None:
     with pytest.raises(
-        ScriptError, match=r"146 years|the resolution is 1 ns|a number from 1"
+        ScenarioError, match=r"146 years|the resolution is 1 ns|a number from 1"
     ) as caught:
-        parse_script(f"protocol physical\nmembers A B\n{line}\n")
+        parse_scenario(f"protocol physical\nmembers A B\n{line}\n")
     assert caught.value.line == 3
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     file = tmp_path / "x.scenario"
     file.write_text("title T\nprotocol fifo\nmembers A B\ntick 1\n", encoding="utf-8-sig")
-    assert load_script(file).title == "T"
+    assert load_scenario(file).title == "T"
     update_file(file)
-    assert load_script(file).title == "T"
+    assert load_scenario(file).title == "T"

@@ -7,25 +7,25 @@ from pathlib import Path
 import pytest
 
 from antecede.core.protocols.vector.bss import Bss
-from antecede.errors import InputError, ScriptError
+from antecede.errors import InputError, ScenarioError
 from antecede.lab.check.harness.group_under_test import make_flat_group
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.scenario.execution import ScriptRun
+from antecede.lab.check.scenario.execution import ScenarioRun
 from antecede.lab.check.scenario.parse import (
-    Script,
+    Scenario,
     Setup,
     format_scenario,
-    load_script,
-    parse_script,
+    load_scenario,
+    parse_scenario,
 )
-from antecede.lab.check.scenario.run import check_output, run_script, update_output
+from antecede.lab.check.scenario.run import check_output, run_scenario, update_output
 from tests.lab.check import require_failure
 
 HEAD = "protocol fifo\nmembers A B C\n"
 
 
-def run(text: str) -> ScriptRun:
-    return run_script(parse_script(text, "x.scenario"))
+def run(text: str) -> ScenarioRun:
+    return run_scenario(parse_scenario(text, "x.scenario"))
 
 
 def print_output(text: str) -> list[str]:
@@ -53,7 +53,7 @@ def print_output(text: str) -> list[str]:
     ],
 )
 def test_what_is_impossible_is_said_with_its_line(text: str, line: int | None, says: str) -> None:
-    with pytest.raises(ScriptError, match=says) as caught:
+    with pytest.raises(ScenarioError, match=says) as caught:
         run(text)
     assert caught.value.path == "x.scenario"
     assert caught.value.line == line
@@ -97,13 +97,13 @@ def test_time_passes_for_all_and_adds_up() -> None:
     assert done.violations() == ()  # an incomplete delivery is not a violation
 
 
-def own(folder: Path, name: str, body: str, actions: str) -> Script:
+def own(folder: Path, name: str, body: str, actions: str) -> Scenario:
     """Return a scenario in a folder under a user's class, a FIFO order with this body."""
     code = f"from antecede.core.protocols.basic.fifo import Fifo\nclass {name}(Fifo):\n{body}"
     (folder / "own.py").write_text(code, encoding="utf-8")
     path = folder / "own.scenario"
     path.write_text(f"protocol own.py:{name}\nmembers A B\n{actions}")
-    return load_script(path)
+    return load_scenario(path)
 
 
 RAISES = "    def receive(self, message, *, now=None):\n        raise "
@@ -113,7 +113,7 @@ def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None
     body = (
         f"    from antecede.errors import SequenceError\n{RAISES}self.SequenceError('not today')\n"
     )
-    done = run_script(own(tmp_path, "Picky", body, "send A m\narrive B m\nsend B n\n"))
+    done = run_scenario(own(tmp_path, "Picky", body, "send A m\narrive B m\nsend B n\n"))
     assert [moment.output for moment in done.results[1:]] == [
         ("rejected: not today",),
         ("n is on its way to A",),
@@ -122,15 +122,15 @@ def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None
 
 def test_a_protocol_that_raises_is_told_with_the_line(tmp_path: Path) -> None:
     broken = own(tmp_path, "Broken", f"{RAISES}KeyError('forgotten')\n", "send A m\narrive B m\n")
-    with pytest.raises(ScriptError, match=r":4: the protocol raised KeyError: 'forgotten'"):
-        run_script(broken)
+    with pytest.raises(ScenarioError, match=r":4: the protocol raised KeyError: 'forgotten'"):
+        run_scenario(broken)
 
 
 def test_a_protocol_file_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "own.scenario"
     path.write_text("protocol own.py:Own\nmembers A B\n")
     with pytest.raises(InputError, match="file not found"):
-        run_script(load_script(path))
+        run_scenario(load_scenario(path))
 
 
 def test_attributes_are_shown_where_a_protocol_does_not_describe_itself(tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ def test_attributes_are_shown_where_a_protocol_does_not_describe_itself(tmp_path
         "    def __init__(self, me, members):\n        super().__init__(me, members)\n"
         "        self.mood = 'calm'\n"
     )
-    (shown,) = run_script(own(tmp_path, "Own", mood, "state A\n")).results
+    (shown,) = run_scenario(own(tmp_path, "Own", mood, "state A\n")).results
     assert {"members = (A, B)", "mood = calm", "sent = 0"} <= set(shown.output)
     telling = f"{mood}    def describe(self):\n        return {{'says': self.mood}}\n"
-    (said,) = run_script(own(tmp_path, "Telling", telling, "state A\n")).results
+    (said,) = run_scenario(own(tmp_path, "Telling", telling, "state A\n")).results
     assert said.output == ("says = calm",)
     assert print_output("protocol fifo\nmembers A B\nstate A sent\n") == ["sent = 0"]
 

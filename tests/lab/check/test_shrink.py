@@ -16,8 +16,8 @@ from antecede.lab.check.conformance import SuitePlan, conform, play, shrink_run
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, make_flat_group
 from antecede.lab.check.results import EARLY, ENDLESS, TIMED_OUT, Failure
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Send
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.check.search_plans import SearchSize, suites
 from antecede.lab.check.shrink import MAX_TIMEOUTS, GroupFailure, list_candidates, shrink
 from tests.lab.check import require_failure, toys
@@ -99,7 +99,7 @@ def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, se
 @pytest.mark.slow
 def test_a_counterexample_is_a_scenario_that_shows_it() -> None:
     failure = shrink_run(*find_random_failure("tv-pt", "as-published"))
-    run = run_script(parse_script(failure.script()))
+    run = run_scenario(parse_scenario(failure.to_scenario()))
     assert [one.label for one in run.violations()] == [failure.label]
 
 

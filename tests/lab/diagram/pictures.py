@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from antecede.core.diagram_model import Diagram
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.tables.trace.schema import Event
 
@@ -26,7 +26,7 @@ T0 = 1_700_000_000_000 * MS
 
 
 def diagram(text: str) -> Diagram:
-    return from_run(run_script(parse_script(text)))
+    return from_run(run_scenario(parse_scenario(text)))
 
 
 def row(kind: str, name: str, member: str, at_ms: float, *causes: str) -> Event:

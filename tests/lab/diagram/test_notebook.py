@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from antecede.errors import LocalError
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.diagram.notebook import SVG, TEXT, collect_states, draw_notebook, format_states
 from antecede.lab.diagram.svg import draw_svg
 from antecede.lab.diagram.text import draw_text
@@ -17,7 +17,7 @@ from tests.lab.diagram.pictures import BROKEN, HELD, diagram
 
 
 def test_a_notebook_gets_the_picture_and_the_same_in_characters() -> None:
-    run = run_script(parse_script(HELD))
+    run = run_scenario(parse_scenario(HELD))
     shown = draw_notebook(run)._repr_mimebundle_(include=None, exclude=None)
     assert (
         shown[TEXT]
@@ -31,7 +31,7 @@ def test_a_notebook_gets_the_picture_and_the_same_in_characters() -> None:
 
 
 def test_executions_stand_below_each_other_under_titles() -> None:
-    runs = [run_script(parse_script(text)) for text in (BROKEN, HELD)]
+    runs = [run_scenario(parse_scenario(text)) for text in (BROKEN, HELD)]
     both = draw_notebook(*runs, titles=["as printed", "as repaired"])
     assert both.text.index("as printed") < both.text.index("as repaired")
     assert both.svg.count("<svg ") == 1
@@ -48,18 +48,18 @@ def test_a_page_with_a_switch_of_its_own_chooses_the_colours(scheme: str) -> Non
 
 
 def test_states_are_those_of_who_was_touched() -> None:
-    run = run_script(parse_script(HELD), states=True)
+    run = run_scenario(parse_scenario(HELD), states=True)
     assert collect_states(run)[4, "P1"] == {"C": "(0, 0, 0)"}
     assert collect_states(run)[6, "P1"] == {"C": "(0, 1, 1)"}
     assert [name for _, name in collect_states(run)] == ["P3", "P2", "P2", "P1", "P3", "P1"]
     lines = format_states(run).splitlines()
     assert lines[0].split() == ["step", "at", "state"]
     assert lines[4] == "   4  arrive P1 b  P1  C = (0, 0, 0)"
-    assert not collect_states(run_script(parse_script(HELD)))
+    assert not collect_states(run_scenario(parse_scenario(HELD)))
 
 
 def test_what_can_not_be_drawn_is_refused() -> None:
-    run = run_script(parse_script(HELD))
+    run = run_scenario(parse_scenario(HELD))
     with pytest.raises(LocalError, match="at least one, and not both"):
         draw_notebook()
     with pytest.raises(LocalError, match="at least one, and not both"):

@@ -16,8 +16,8 @@ from antecede.cli import main
 from antecede.core.diagram_model import StateLabel
 from antecede.core.protocols.base import Relation
 from antecede.errors import LocalError
-from antecede.lab.check.scenario.parse import load_script, parse_script
-from antecede.lab.check.scenario.run import run_script, under
+from antecede.lab.check.scenario.parse import load_scenario, parse_scenario
+from antecede.lab.check.scenario.run import run_scenario, under
 from antecede.lab.diagram.scenario_diagram import from_run, stack_diagrams
 from antecede.lab.diagram.svg import draw_stacked, draw_svg
 from antecede.lab.diagram.svg_layout import CHARACTER, CLEARANCE, LINE, find_route, place_states
@@ -56,7 +56,7 @@ def test_print_goes_without_colour() -> None:
 @pytest.mark.few(19)
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_is_a_picture(path: Path) -> None:
-    svg = draw_svg(from_run(run_script(load_script(path), states=True)), "light")
+    svg = draw_svg(from_run(run_scenario(load_scenario(path), states=True)), "light")
     root = ET.fromstring(svg)
     assert root.tag == f"{SVG}svg"
     if path not in DRAWN:
@@ -144,19 +144,19 @@ def test_no_state_covers_another(rows: list[tuple[int, list[str]]]) -> None:
 
 
 def test_states_are_written_where_they_change() -> None:
-    run = run_script(parse_script(HELD), states=True)
+    run = run_scenario(parse_scenario(HELD), states=True)
     states = from_run(run).states
     assert StateLabel(2, 1.0, ("C (0, 0, 1)",)) in states  # P3 has sent
     assert {state.lane for state in states} == {0, 1, 2}
     svg = draw_svg(from_run(run))
     assert all(line in svg for state in states for line in state.lines)
-    assert not from_run(run_script(parse_script(HELD))).states
+    assert not from_run(run_scenario(parse_scenario(HELD))).states
 
 
 def test_one_action_stands_at_one_time_under_every_protocol() -> None:
-    script = load_script(OVERTAKING)
+    scenario = load_scenario(OVERTAKING)
     runs = [
-        run_script(under(script, name), relation=Relation.BY_DELIVERY)
+        run_scenario(under(scenario, name), relation=Relation.BY_DELIVERY)
         for name in ("none", "bss", "idr")
     ]
     drawn = stack_diagrams(runs, ["none", "bss", "idr"])
@@ -194,7 +194,7 @@ def test_what_a_script_expects_it_expects_of_its_own_judge(
 def test_states_of_fifo_are_numbers_by_sender(tmp_path: Path) -> None:
     path = tmp_path / "gap.scenario"
     path.write_text("protocol fifo\nmembers P Q R\nsend P a\nsend P b\narrive Q b\n")
-    (*_, last) = run_script(load_script(path), states=True).results
+    (*_, last) = run_scenario(load_scenario(path), states=True).results
     assert last.states == {"Q": {"sent": "0", "arrived": "P: 2; R: none", "held": "b"}}
 
 

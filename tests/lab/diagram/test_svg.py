@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.core.diagram_model import Diagram
-from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import load_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.lab.diagram.svg import draw_svg
 from antecede.lab.diagram.svg_layout import Box, LabelPlacement, crosses
@@ -53,7 +53,7 @@ def overlaps(root: ET.Element) -> list[tuple[Box, Box]]:
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_is_drawn_with_all_names_and_without_overlap(path: Path) -> None:
-    drawn = from_run(run_script(load_script(path)))
+    drawn = from_run(run_scenario(load_scenario(path)))
     root = parse_svg(drawn)
     assert overlaps(root) == []
     assert texts(root, "name") == [lane.name for lane in drawn.lanes]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from antecede.core.oracle.cuts import Cuts
 from antecede.errors import InputError
-from antecede.lab.check.scenario.execution import ScriptRun, run_to_events
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.execution import ScenarioRun, run_to_events
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.play.cuts import (
     CutExecution,
     build_execution,
@@ -37,14 +37,14 @@ send C o
 """
 
 
-def run_of(text: str) -> ScriptRun:
-    return run_script(parse_script(text))
+def run_of(text: str) -> ScenarioRun:
+    return run_scenario(parse_scenario(text))
 
 
 def make_execution(text: str, *, deliveries: bool = False) -> CutExecution:
     run = run_of(text)
     joined = tuple(one.label for one in run.occurrences() if one.kind == "join")
-    members = (*run.script.setup.everybody(), *joined)
+    members = (*run.scenario.setup.everybody(), *joined)
     return build_execution(run, members, deliveries=deliveries)
 
 
@@ -54,7 +54,7 @@ def all_cuts(of: CutExecution) -> Iterator[dict[str, int]]:
         yield dict(zip(of.lengths, counts, strict=True))
 
 
-def slow(run: ScriptRun, cut: dict[str, int], received: str) -> bool:
+def slow(run: ScenarioRun, cut: dict[str, int], received: str) -> bool:
     """Return whether no message is received inside and sent outside, from the events alone."""
     passed = dict.fromkeys(cut, 0)
     sent_inside: set[str] = set()

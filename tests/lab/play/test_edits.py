@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.errors import ScriptError
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.errors import ScenarioError
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.play.editable_scenario import EditableScenario, EditError
 from antecede.lab.play.edits import EditResult, apply_edit
 from tests.lab.play.scenes import Making, scenes
@@ -289,7 +289,7 @@ def test_acknowledgements_are_called_by_their_member() -> None:
     made = after(text, kind="member", rename=["A", "Zoe"]).text
     assert actions(made).count("arrive S ack-Zoe") == 2
     assert "arrive S ack-A" not in actions(made)
-    assert run_script(parse_script(made)).results
+    assert run_scenario(parse_scenario(made)).results
 
 
 def test_newcomers_stay_last() -> None:
@@ -338,7 +338,7 @@ def test_all_that_is_on_its_way_arrives() -> None:
         after(made.text, kind="arrive-all")
     short = INNER[: INNER.index("arrive S")]
     all_of = after(short, kind="arrive-all").text
-    assert not run_script(parse_script(all_of)).in_flight
+    assert not run_scenario(parse_scenario(all_of)).in_flight
     assert "arrive C m" in all_of
 
 
@@ -354,15 +354,15 @@ def test_a_new_scene_keeps_the_protocol() -> None:
 def test_what_is_no_change_or_no_script_is_refused() -> None:
     with pytest.raises(EditError, match="unknown edit 'paint'; choose from move"):
         after(TEXT, kind="paint")
-    with pytest.raises(ScriptError, match="unknown command"):
+    with pytest.raises(ScenarioError, match="unknown command"):
         after("dance\n", kind="remove", command=0)
 
 
 def test_a_scene_that_nothing_plays_can_be_mended() -> None:
     broken = TEXT + "arrive P1 a\n"
-    with pytest.raises(ScriptError):
-        run_script(parse_script(broken))
-    assert run_script(parse_script(after(broken, kind="remove", command=6).text)).results
+    with pytest.raises(ScenarioError):
+        run_scenario(parse_scenario(broken))
+    assert run_scenario(parse_scenario(after(broken, kind="remove", command=6).text)).results
     with pytest.raises(EditError, match="no chosen protocol can run"):
         after(broken, kind="arrive-all")
 
@@ -417,7 +417,7 @@ def test_no_change_gives_a_text_that_cannot_be_played(
     made: Making, protocol: str, data: Any
 ) -> None:
     text = made.text(protocol)
-    run_script(parse_script(text))
+    run_scenario(parse_scenario(text))
     refused: list[str] = []
     for _ in range(data.draw(st.integers(1, 8))):
         edit = draw_edit(data, text)
@@ -426,7 +426,7 @@ def test_no_change_gives_a_text_that_cannot_be_played(
         except EditError as error:
             refused.append(str(error))
             continue
-        run_script(parse_script(text))
+        run_scenario(parse_scenario(text))
         assert EditableScenario.from_text(text, "x").to_text() == text
     assert all(words.strip() for words in refused)
 
@@ -436,8 +436,8 @@ def test_no_change_gives_a_text_that_cannot_be_played(
 def test_scenes_of_every_kind_are_taken_apart_and_put_together(path: Path) -> None:
     text = path.read_text("utf-8")
     scene = EditableScenario.from_text(text, str(path))
-    again = parse_script(scene.to_text(), str(path))
-    before = parse_script(text, str(path))
+    again = parse_scenario(scene.to_text(), str(path))
+    before = parse_scenario(text, str(path))
     assert [c.action for c in again.commands] == [c.action for c in before.commands]
     assert again.setup == before.setup
     comments = [line.strip() for line in text.splitlines() if line.startswith("#")]

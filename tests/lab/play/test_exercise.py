@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.errors import InputError, ScriptError
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.errors import InputError, ScenarioError
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.play.answers import compute_fact, describe_fact
 from antecede.lab.play.exercise import (
     GROUPS,
@@ -67,7 +67,7 @@ def test_its_script_runs_under_each_of_its_protocols(exercise: Exercise) -> None
         lines = exercise.text.splitlines()
         at = next(k for k, line in enumerate(lines) if line.startswith("protocol "))
         lines[at] = f"protocol {spec}"
-        assert run_script(parse_script("\n".join(lines))).results
+        assert run_scenario(parse_scenario("\n".join(lines))).results
 
 
 def test_every_fact_is_used_and_every_name_is_a_fact(exercise: Exercise) -> None:
@@ -121,11 +121,11 @@ def test_what_there_is_not_is_said() -> None:
     with pytest.raises(InputError, match="has 3 questions, from 0; question 3 does not exist"):
         compute_answer("bss-example", 3)
     text = find_exercise("bss-example").text
-    with pytest.raises(ScriptError, match="no fact 'hold'; choose from held"):
+    with pytest.raises(ScenarioError, match="no fact 'hold'; choose from held"):
         compute_fact(text, "hold P1")
-    with pytest.raises(ScriptError, match="after 7: the scenario has 6 actions"):
+    with pytest.raises(ScenarioError, match="after 7: the scenario has 6 actions"):
         compute_fact(text, "held P1 after 7")
-    with pytest.raises(ScriptError, match="no message z is sent"):
+    with pytest.raises(ScenarioError, match="no message z is sent"):
         compute_fact(text, "before a z")
     with pytest.raises(InputError, match="position 9 of P1"):
         compute_fact(text, "cut P1=9")

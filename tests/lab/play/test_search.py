@@ -12,8 +12,8 @@ import pytest
 
 from antecede.errors import InputError, LocalError, OptionError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.check.scenario.verdict import report
 from antecede.lab.play.search import SearchManager, SearchRequest, verdict_to_dict
 
@@ -63,8 +63,8 @@ def test_what_the_command_finds_is_found(finder: SearchManager) -> None:
     alone = run_check("bss", options=search.options)
     assert told["ok"] is False
     assert told["lines"] == report(alone)
-    run = run_script(parse_script(told["text"]))
-    assert run.script.setup.options == search.options
+    run = run_scenario(parse_scenario(told["text"]))
+    assert run.scenario.setup.options == search.options
     assert run.violations() or run.held
 
 
@@ -92,9 +92,9 @@ def test_an_own_class_is_broken_and_named_from_the_folder(
     )
     told = wait_for_end(finder, finder.start(search))
     assert told["ok"] is False
-    script = parse_script(told["text"], str(tmp_path / "x.scenario"))
-    assert script.setup.protocol == "own.py:Careless"
-    assert run_script(script).violations()
+    scenario = parse_scenario(told["text"], str(tmp_path / "x.scenario"))
+    assert scenario.setup.protocol == "own.py:Careless"
+    assert run_scenario(scenario).violations()
 
 
 @pytest.mark.slow

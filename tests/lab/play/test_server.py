@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from antecede.core.pages.local_server import MOST_BYTES, LocalServer
-from antecede.errors import InputError, ScriptError
+from antecede.errors import InputError, ScenarioError
 from antecede.lab.play import exercise as exercises
 from antecede.lab.play.sandbox_process import HANDLERS
 from antecede.lab.play.server import Bench, Opened
@@ -432,7 +432,7 @@ def test_a_class_that_catches_what_ends_it_is_given_up(
 
 
 def test_what_it_is_started_with_is_looked_at() -> None:
-    with pytest.raises(ScriptError, match="unknown command"):
+    with pytest.raises(ScenarioError, match="unknown command"):
         Opened("dance\n")
     with pytest.raises(InputError, match="unknown exercise 'none'"):
         Opened(exercise="none")

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.errors import InputError, ScriptError
+from antecede.errors import InputError, ScenarioError
 from antecede.lab.check.scenario.actions import ShowHeld, ShowState
 from antecede.lab.check.scenario.execution import JUDGES, channel_line, describe_wait
 from antecede.lab.check.scenario.narrative import Words
-from antecede.lab.check.scenario.parse import Command, parse_script
-from antecede.lab.check.scenario.run import run_script, under
+from antecede.lab.check.scenario.parse import Command, parse_scenario
+from antecede.lab.check.scenario.run import run_scenario, under
 from antecede.lab.diagram.scenario_diagram import stack_diagrams
 from antecede.lab.play.exercise import list_exercises
 from antecede.lab.play.side_by_side import LIMITS, MAX_COPIES, MAX_STATES, compare_protocols
@@ -61,10 +61,12 @@ def test_runs_with_newcomers_are_those_of_the_checker(made: Making, names: list[
 
 
 def same_as_checker(text: str, names: list[str]) -> None:
-    script = parse_script(text)
-    scripts = [under(script, name) for name in names]
+    scenario = parse_scenario(text)
+    scenarios = [under(scenario, name) for name in names]
     told = compare_runs(text, *names)
-    whole = [run_script(one) for one, run in zip(scripts, told, strict=True) if not run["error"]]
+    whole = [
+        run_scenario(one) for one, run in zip(scenarios, told, strict=True) if not run["error"]
+    ]
     diagrams = iter(stack_diagrams(whole, [""] * len(whole)))
     if all(not run["error"] for run in told):
         for run in told:
@@ -75,10 +77,10 @@ def same_as_checker(text: str, names: list[str]) -> None:
             ]
             assert [held["begin"] for held in run["holds"]] == [held.begin for held in drawn.holds]
     done = iter(whole)
-    for alone, run in zip(scripts, told, strict=True):
+    for alone, run in zip(scenarios, told, strict=True):
         if run["error"]:
-            with pytest.raises(ScriptError) as caught:
-                run_script(alone)
+            with pytest.raises(ScenarioError) as caught:
+                run_scenario(alone)
             assert run["error"]["message"] == caught.value.message
             assert run["error"]["line"] == caught.value.line
             continue
@@ -96,7 +98,7 @@ def same_as_checker(text: str, names: list[str]) -> None:
             assert sorted(held) == sorted(map(describe_wait, found.held))
             for name, states in end["states"].items():
                 asks = Command(0, ShowState(name))
-                asked = run_script(alone._replace(commands=(*alone.commands, asks)))
+                asked = run_scenario(alone._replace(commands=(*alone.commands, asks)))
                 assert [f"{k} = {v}" for k, v in states.items()] == list(asked.results[-1].output)
 
 
@@ -286,11 +288,11 @@ def test_every_scenario_plays(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     made = compare_protocols(text, path=str(path))
     (run,) = made["runs"]
-    script = parse_script(text, str(path))
-    moving = [c for c in script.commands if not isinstance(c.action, ShowState | ShowHeld)]
+    scenario = parse_scenario(text, str(path))
+    moving = [c for c in scenario.commands if not isinstance(c.action, ShowState | ShowHeld)]
     assert run["error"] is None
     assert len(run["steps"]) == len(made["columns"]) == len(moving)
-    assert made["protocol"].split()[0] == script.setup.protocol
+    assert made["protocol"].split()[0] == scenario.setup.protocol
 
 
 @pytest.mark.few(1)
@@ -337,7 +339,7 @@ def test_too_much_is_refused_in_words() -> None:
     wide = f"protocol fifo\nmembers {members}\n" + "tick 1\n" * 300
     with pytest.raises(InputError, match=f"the limit is {MAX_STATES:,}"):
         compare_protocols(wide, ["fifo", "bss"])
-    with pytest.raises(ScriptError, match="unknown command"):
+    with pytest.raises(ScenarioError, match="unknown command"):
         compare_protocols(head + "dance\n")
 
 

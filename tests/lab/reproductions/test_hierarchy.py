@@ -17,8 +17,8 @@ from antecede.lab.reproductions.hierarchy.study import (
     LARGEST,
     RATES,
     STUDY,
+    config_of,
     list_peer_counts,
-    scenario_of,
 )
 from antecede.lab.simulate.topology import Hierarchy
 from tests.lab.reproductions.conftest import Carried, mean
@@ -134,7 +134,7 @@ def test_the_system_of_the_source(delay: str) -> None:
     """Evropeytsev et al. 2016, section 3.2: equal groups, N(80, 5) ms between sendings, no FIFO
     channels.
     """
-    given = scenario_of(delay, 300, 1.0)
+    given = config_of(delay, 300, 1.0)
     assert given.topology == Hierarchy((150,), 150)
     assert (given.workload.interval.low_s, given.workload.interval.high_s) == (0.07, 0.09)
     assert given.workload.interval.mean_s == pytest.approx(0.08)

@@ -21,7 +21,7 @@ from antecede.lab.reproductions.semantic.orders import (
     compute_orders,
 )
 from antecede.lab.reproductions.semantic.workload import MessageLoad, make_thread_load
-from antecede.lab.simulate.config.model import Links, Scenario, Workload
+from antecede.lab.simulate.config.model import Links, SimulationConfig, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.network import Network
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED
@@ -41,8 +41,8 @@ def drawn(
     delay: Delay = WIDE,
     duration_s: float = 20.0,
     protocol: str = "bss",
-) -> Scenario:
-    return Scenario(
+) -> SimulationConfig:
+    return SimulationConfig(
         Mesh(members),
         protocol,
         links=Links(delay),
@@ -51,7 +51,7 @@ def drawn(
     )
 
 
-def outcome(scenario: Scenario, seed: int = 1) -> Outcome:
+def outcome(scenario: SimulationConfig, seed: int = 1) -> Outcome:
     return compute_orders(make_thread_load(scenario, seed), Network(scenario, seed), seed)
 
 

@@ -94,7 +94,7 @@ def test_both_readings_of_whom_events_are_sent_to(carried_out: Carried) -> None:
     )
     assert len(every) == len(targets) > 0
     for run, other in zip(every, targets, strict=True):
-        assert (run.seed, run.scenario) == (other.seed, other.scenario)
+        assert (run.seed, run.config) == (other.seed, other.config)
         all_of_them, some = done.results.get_metrics(run), done.results.get_metrics(other)
         assert all_of_them["events"] == study.DEFAULTS["events"] * 5 > some["events"]
         assert all_of_them["htbc.false_pairs"] < some["htbc.false_pairs"] / 3

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.report.model import Findings, Plot, Row, Section
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runs import Run
@@ -52,7 +52,7 @@ def _special(run: Run) -> Metrics:
     if run.kind == "memory":
         raise MemoryError("12 GiB are needed")
     if run.kind == "refuse":
-        raise ScenarioError("peers: 0; it is 1 or more")
+        raise ConfigError("peers: 0; it is 1 or more")
     if run.kind == "nan":
         return {"ratio": float("nan")}
     raise ValueError(f"no kind {run.kind!r}")

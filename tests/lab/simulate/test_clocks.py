@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.lab.simulate.clocks import MemberClocks, compute_bounds
-from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Special
+from antecede.lab.simulate.config.model import Clocks, Links, SimulationConfig, Special
 from antecede.lab.simulate.delays import US, Delay
 from antecede.lab.simulate.network import make_channels
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh, PubSub
-from tests.lab.simulate.scenes import scenario_of
+from tests.lab.simulate.small_configs import config_of
 
 DRIFTING = Clocks(accuracy_s=0.01, drift_ppm=2000.0, resync_s=2.0)
 TIMES = st.lists(st.integers(0, 20 * US), min_size=2, max_size=30)
@@ -66,9 +66,9 @@ PLACES = [
 @pytest.mark.parametrize("links", PLACES)
 def test_bounds_hold_on_every_channel(links: Links) -> None:
     topology = PubSub((2, 2), topics=2)
-    scenario = scenario_of("tv", topology=topology, links=links, duration_s=10.0)
-    bounds = compute_bounds(scenario, make_channels(topology, links))
-    _, run = run_readable(scenario, 1, record=True)
+    config = config_of("tv", topology=topology, links=links, duration_s=10.0)
+    bounds = compute_bounds(config, make_channels(topology, links))
+    _, run = run_readable(config, 1, record=True)
     took: dict[tuple[int, int], list[int]] = {}
     for one in run.events():
         if one.kind == 1:
@@ -85,5 +85,5 @@ def test_bounds_hold_on_every_channel(links: Links) -> None:
 
 
 def test_equal_channels_need_no_list_of_them() -> None:
-    scenario = Scenario(Mesh(5))
-    assert compute_bounds(scenario, make_channels(scenario.topology, scenario.links)).homogeneous
+    config = SimulationConfig(Mesh(5))
+    assert compute_bounds(config, make_channels(config.topology, config.links)).homogeneous

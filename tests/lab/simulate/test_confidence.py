@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.outputs.confidence import BATCHES, half_width, half_widths, short_batches
 from antecede.lab.simulate.outputs.needless_holds import delivery_waits
 from antecede.lab.simulate.reference_engine import run_readable
@@ -36,8 +36,8 @@ def test_about_95_of_100_intervals_hold_the_mean(count: int) -> None:
 
 @pytest.mark.slow
 def test_batches_of_one_run_say_how_far_other_runs_are() -> None:
-    short = Scenario(Mesh(5), duration_s=11.0, warm_s=1.0)
-    long, _ = run_readable(Scenario(Mesh(5), duration_s=100.0, warm_s=1.0), 99, True)
+    short = SimulationConfig(Mesh(5), duration_s=11.0, warm_s=1.0)
+    long, _ = run_readable(SimulationConfig(Mesh(5), duration_s=100.0, warm_s=1.0), 99, True)
     held = 0
     for seed in range(10):
         result, run = run_readable(short, seed, True)
@@ -49,9 +49,9 @@ def test_batches_of_one_run_say_how_far_other_runs_are() -> None:
 
 
 def test_figures_without_batches_have_no_interval() -> None:
-    result, run = run_readable(Scenario(Mesh(1), duration_s=1.0), 0, True)
+    result, run = run_readable(SimulationConfig(Mesh(1), duration_s=1.0), 0, True)
     assert "wait_ms.mean" not in half_widths(result, run, delivery_waits(run))
-    tree = Scenario(Hierarchy((2,), 2), "hierarchical", duration_s=2.0)
+    tree = SimulationConfig(Hierarchy((2,), 2), "hierarchical", duration_s=2.0)
     result, run = run_readable(tree, 0, True)
     found = half_widths(result, run, delivery_waits(run))
     assert "peer.control_bytes" not in found
@@ -59,5 +59,5 @@ def test_figures_without_batches_have_no_interval() -> None:
 
 
 def test_a_batch_shorter_than_a_delay_is_noticed() -> None:
-    assert short_batches(Scenario(Mesh(3), duration_s=2.0))
-    assert not short_batches(Scenario(Mesh(3), duration_s=3.0))
+    assert short_batches(SimulationConfig(Mesh(3), duration_s=2.0))
+    assert not short_batches(SimulationConfig(Mesh(3), duration_s=3.0))

@@ -1,4 +1,4 @@
-"""Which protocol can run where; the errors themselves are in test_scenario_file_errors."""
+"""Which protocol can run where; the errors themselves are in test_config_file_errors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from antecede.core.protocols.registry import ENTRIES
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.config.compatibility import check_fit, topologies_of
-from antecede.lab.simulate.config.model import Links, Partition, Scenario, Special, Workload
+from antecede.lab.simulate.config.model import Links, Partition, SimulationConfig, Special, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 
@@ -24,26 +24,28 @@ TOPOLOGIES: dict[str, Topology] = {
 def test_every_protocol_with_every_variant_fits_its_topologies_alone(name: str) -> None:
     for kind, topology in TOPOLOGIES.items():
         for variant in ("", *ENTRIES[name].variants):
-            scenario = Scenario(topology, name, variant)
+            config = SimulationConfig(topology, name, variant)
             if kind in topologies_of(name):
-                check_fit(scenario)
+                check_fit(config)
             else:
-                with pytest.raises(ScenarioError, match=f"{name} needs topology.kind = "):
-                    check_fit(scenario)
+                with pytest.raises(ConfigError, match=f"{name} needs topology.kind = "):
+                    check_fit(config)
 
 
 @pytest.mark.parametrize("end", ["any", "super", "internal", "external", "group:0", "group:2", "6"])
 def test_ends_of_special_channels_in_a_hierarchy(end: str) -> None:
     special = Special(end, "any", Delay(0.1, 0.2))
-    check_fit(Scenario(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,))))
+    check_fit(
+        SimulationConfig(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,)))
+    )
 
 
 @pytest.mark.parametrize("end", ["peer", "group:3", "7", "group:", "group:x", "", "-1", "Any"])
 def test_ends_that_nobody_is(end: str) -> None:
     special = Special("any", end, Delay(0.1, 0.2))
-    scenario = Scenario(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,)))
-    with pytest.raises(ScenarioError, match=r"links\.special\[1\]\.to: unknown address"):
-        check_fit(scenario)
+    config = SimulationConfig(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,)))
+    with pytest.raises(ConfigError, match=r"links\.special\[1\]\.to: unknown address"):
+        check_fit(config)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +64,9 @@ def test_ends_that_nobody_is(end: str) -> None:
     ],
 )
 def test_workload_and_links_must_fit_too(changed: dict[str, Any], says: str) -> None:
-    with pytest.raises(ScenarioError, match=says):
-        check_fit(Scenario(Mesh(3), **changed))
+    with pytest.raises(ConfigError, match=says):
+        check_fit(SimulationConfig(Mesh(3), **changed))
 
 
 def test_a_protocol_of_ones_own_is_left_to_the_engine() -> None:
-    check_fit(Scenario(Mesh(3), "none.py:Mine", options={"speed": 1}))
+    check_fit(SimulationConfig(Mesh(3), "none.py:Mine", options={"speed": 1}))

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from antecede.cli import main
 from antecede.core.oracle.cuts import UNSENT_RECEIVED, Channel
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.config.file import (
-    read_scenario,
-    scenario_from,
-    scenario_mapping,
+    config_from,
+    config_mapping,
+    read_config,
     write_config,
 )
-from antecede.lab.simulate.config.model import Links, Scenario, SnapshotPlan, Workload
+from antecede.lab.simulate.config.model import Links, SimulationConfig, SnapshotPlan, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.global_states import RecordedState
 from antecede.lab.simulate.outputs.recording import Recording
@@ -34,22 +34,22 @@ from antecede.lab.simulate.topology import Mesh
 from antecede.tables.causality import Causality, States
 from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.schema import RECEIVE, SEND
-from tests.lab.simulate.scenes import scenario_of
+from tests.lab.simulate.small_configs import config_of
 
 CHANDY_LAMPORT, LAI_YANG = "chandy-lamport", "lai-yang"
 
 
-def with_snapshots(protocol: str, algorithm: str, links: Links, **changes: Any) -> Scenario:
+def with_snapshots(protocol: str, algorithm: str, links: Links, **changes: Any) -> SimulationConfig:
     plan = SnapshotPlan(algorithm, (0.4, 0.9), (0, 2))
-    return scenario_of(protocol, links=links, snapshots=plan, **changes)
+    return config_of(protocol, links=links, snapshots=plan, **changes)
 
 
 def reordering(fifo: bool, **more: float) -> Links:
     return Links(Delay(0.02, 0.2, "uniform"), fifo=fifo, **more)  # type: ignore[arg-type]
 
 
-def recorded(scenario: Scenario, seed: int) -> tuple[Result, Recording]:
-    return run_readable(scenario, seed, record=True)
+def recorded(config: SimulationConfig, seed: int) -> tuple[Result, Recording]:
+    return run_readable(config, seed, record=True)
 
 
 def truth(run: Recording, state: RecordedState) -> dict[Channel, set[str]]:
@@ -75,8 +75,8 @@ def truth(run: Recording, state: RecordedState) -> dict[Channel, set[str]]:
     return found
 
 
-def check_whole(scenario: Scenario, seed: int) -> None:
-    result, run = recorded(scenario, seed)
+def check_whole(config: SimulationConfig, seed: int) -> None:
+    result, run = recorded(config, seed)
     assert len(result.snapshots) == 2
     for one in result.snapshots:
         assert one.is_complete
@@ -140,8 +140,8 @@ def _position(rows: list[Any], kind: str, message: str, member: str) -> int:
 
 
 def test_a_lost_message_leaves_lai_and_yang_waiting_for_its_sender() -> None:
-    scenario = with_snapshots("unordered", LAI_YANG, reordering(False, loss=0.1))
-    result, run = recorded(scenario, 3)
+    config = with_snapshots("unordered", LAI_YANG, reordering(False, loss=0.1))
+    result, run = recorded(config, 3)
     assert result.figures["lost"] > 0
     one = result.snapshots[-1]
     assert not one.is_complete
@@ -161,8 +161,8 @@ def test_a_lost_message_leaves_lai_and_yang_waiting_for_its_sender() -> None:
 def test_a_lost_marker_is_told_and_nothing_is_judged_that_was_not_recorded() -> None:
     seen = False
     for seed in range(8):
-        scenario = with_snapshots("unordered", CHANDY_LAMPORT, reordering(True, loss=0.4))
-        for one in recorded(scenario, seed)[0].snapshots:
+        config = with_snapshots("unordered", CHANDY_LAMPORT, reordering(True, loss=0.4))
+        for one in recorded(config, seed)[0].snapshots:
             if one.unrecorded:
                 assert one.contradictions is None
                 assert not one.is_complete
@@ -172,10 +172,10 @@ def test_a_lost_marker_is_told_and_nothing_is_judged_that_was_not_recorded() -> 
 
 
 def test_a_run_is_the_same_beside_its_snapshots_where_channels_reorder() -> None:
-    scenario = with_snapshots("idr", LAI_YANG, reordering(False, loss=0.05, duplicate=0.1))
+    config = with_snapshots("idr", LAI_YANG, reordering(False, loss=0.05, duplicate=0.1))
     beside, alone = (
-        simulate(scenario, 5),
-        simulate(replace(scenario, snapshots=None), 5, "reference"),
+        simulate(config, 5),
+        simulate(replace(config, snapshots=None), 5, "reference"),
     )
     rest = {k: v for k, v in beside.figures.items() if not k.startswith("snapshots.")}
     lost = alone.figures["lost"]
@@ -184,14 +184,14 @@ def test_a_run_is_the_same_beside_its_snapshots_where_channels_reorder() -> None
 
 
 def test_one_member_alone_has_its_snapshot_at_once() -> None:
-    scenario = Scenario(Mesh(1), "idr", snapshots=SnapshotPlan(CHANDY_LAMPORT, (1.0,)))
-    (one,) = simulate(scenario, 0).snapshots
+    config = SimulationConfig(Mesh(1), "idr", snapshots=SnapshotPlan(CHANDY_LAMPORT, (1.0,)))
+    (one,) = simulate(config, 0).snapshots
     assert (one.started_s, one.completed_s, one.markers, one.contradictions) == (1.0, 1.0, 0, ())
 
 
 def test_the_trace_bears_the_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    scenario = with_snapshots("idr", CHANDY_LAMPORT, reordering(False))
-    result, run = recorded(scenario, 1)
+    config = with_snapshots("idr", CHANDY_LAMPORT, reordering(False))
+    result, run = recorded(config, 1)
     one = next(state for state in result.snapshots if state.contradictions)
     table = pa.Table.from_batches([to_batch(list(events(run)))])
     states = States(Causality(table))
@@ -206,7 +206,9 @@ def test_the_trace_bears_the_cut(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "no event contains the text 'snapshot 9'" in capsys.readouterr().err
     assert main(["cut", str(path), "peer0=1", "--marker", "snapshot 1"]) == 2
     # What is replayed are the messages.
-    again = Scenario(Mesh(4), "idr", workload=Workload("replay", path=str(path)), duration_s=9)
+    again = SimulationConfig(
+        Mesh(4), "idr", workload=Workload("replay", path=str(path)), duration_s=9
+    )
     assert len(replay_trace(again).parents) == result.figures["sent"]
 
 
@@ -243,11 +245,11 @@ by = [0, 3]
 def test_the_table_is_read_and_written_back(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(FILE)
-    scenario = read_scenario(path)
-    assert scenario.snapshots == SnapshotPlan(CHANDY_LAMPORT, (1.0,), (0, 3))
-    assert scenario_from(json.loads(json.dumps(scenario_mapping(scenario)))) == scenario
-    write_config(scenario, tmp_path / "again.toml")
-    assert read_scenario(tmp_path / "again.toml") == scenario
+    config = read_config(path)
+    assert config.snapshots == SnapshotPlan(CHANDY_LAMPORT, (1.0,), (0, 3))
+    assert config_from(json.loads(json.dumps(config_mapping(config)))) == config
+    write_config(config, tmp_path / "again.toml")
+    assert read_config(tmp_path / "again.toml") == config
 
 
 @pytest.mark.parametrize(
@@ -281,15 +283,15 @@ def test_the_table_is_read_and_written_back(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: str) -> None:
     path = tmp_path / "run.toml"
     path.write_text(FILE.replace(old, new))
-    with pytest.raises(ScenarioError) as error:
-        read_scenario(path)
+    with pytest.raises(ConfigError) as error:
+        read_config(path)
     assert words in str(error.value)
 
 
 def test_no_compiled_engine_runs_them() -> None:
-    scenario = with_snapshots("idr", LAI_YANG, reordering(False))
-    with pytest.raises(ScenarioError, match="only the reference engine records snapshots"):
-        simulate(scenario, 0, "compiled")
+    config = with_snapshots("idr", LAI_YANG, reordering(False))
+    with pytest.raises(ConfigError, match="only the reference engine records snapshots"):
+        simulate(config, 0, "compiled")
 
 
 def test_the_command_tells_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.compiled.hierarchy import loop
 from antecede.lab.simulate.compiled.hierarchy.engine import (
     bytes_hierarchy,
@@ -21,7 +21,7 @@ from antecede.lab.simulate.compiled.hierarchy.engine import (
     run_hierarchy,
 )
 from antecede.lab.simulate.compiled.hierarchy.records import IDR_DEPENDENCIES
-from antecede.lab.simulate.config.model import Links, Scenario, Special, Workload
+from antecede.lab.simulate.config.model import Links, SimulationConfig, Special, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.recording import DELIVERED, Recording
 from antecede.lab.simulate.outputs.result import NOTHING, Measures, Result
@@ -33,7 +33,7 @@ ONLY_HERE = ("ds.control_bytes", "ds.control_bytes_sd")
 SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
 
 
-def anything(seed: int) -> Scenario:
+def anything(seed: int) -> SimulationConfig:
     """Return a random scenario: groups, links of several kinds, pruning, silent peers."""
     r = random.Random(seed)
     groups = tuple(r.randrange(1, 5) for _ in range(r.randrange(1, 5)))
@@ -58,7 +58,7 @@ def anything(seed: int) -> Scenario:
         chosen = r.choice((0, 1, 3, 7))
         options["ack_after"] = 0 if options["pruning"] == "none" else chosen
     duration_s = r.choice((0.5, 1.0))
-    return Scenario(
+    return SimulationConfig(
         topology,
         "hierarchical",
         options=options,
@@ -75,11 +75,11 @@ def anything(seed: int) -> Scenario:
     )
 
 
-def skewed(groups: tuple[int, ...], pruning: str = "safe") -> Scenario:
+def skewed(groups: tuple[int, ...], pruning: str = "safe") -> SimulationConfig:
     """Return links on which published pruning violates causal order."""
     topology = Hierarchy(groups, 4)
     slow = Special("external", str(topology.size - 1), Delay(0.5, 0.5, "constant"))
-    return Scenario(
+    return SimulationConfig(
         topology,
         "hierarchical",
         options={"pruning": pruning},
@@ -88,10 +88,10 @@ def skewed(groups: tuple[int, ...], pruning: str = "safe") -> Scenario:
     )
 
 
-def lockstep(scenario: Scenario, seed: int) -> tuple[Result, Recording]:
+def lockstep(config: SimulationConfig, seed: int) -> tuple[Result, Recording]:
     """Hold one run of the compiled engine against the classes; return what these say."""
-    ours = record_hierarchy(scenario, seed)
-    result, run = run_readable(scenario, seed, record=True)
+    ours = record_hierarchy(config, seed)
+    result, run = run_readable(config, seed, record=True)
     deliveries = [(time_us, at, message) for at, message, time_us in ours.deliveries.tolist()]
     assert deliveries == run.deliveries()
     carried = [
@@ -130,24 +130,24 @@ def test_published_pruning_runs_through_the_classes_and_violates_causal_order(
     groups: tuple[int, ...],
 ) -> None:
     """Evropeytsev et al. 2016, section 3.2, forgets what is under way."""
-    scenario = skewed(groups, "published")
-    result = simulate(scenario, 1)
+    config = skewed(groups, "published")
+    result = simulate(config, 1)
     assert result.engine == "reference"
     assert result.figures["promise_violations"] > 0
-    with pytest.raises(ScenarioError, match="published pruning"):
-        simulate(scenario, 1, "compiled")
+    with pytest.raises(ConfigError, match="published pruning"):
+        simulate(config, 1, "compiled")
 
 
 def test_a_delivery_before_a_cause_is_seen_by_the_idr_beside_and_never_a_figure() -> None:
-    scenario = skewed((2, 2))
-    s = prepare(scenario, 1)
+    config = skewed((2, 2))
+    s = prepare(config, 1)
     first, last = int(s.message["sender"][0]), len(s.message) - 1
     s.sets[0, first, int(IDR_DEPENDENCIES), last >> 6] = np.uint64(1 << (last & 63))
     s.process["high"][first] = 1
     loop.run(s)
     assert s.counters.violations > 0
-    with pytest.raises(ScenarioError, match="causal violations"):
-        make_result(scenario, 1, s)
+    with pytest.raises(ConfigError, match="causal violations"):
+        make_result(config, 1, s)
 
 
 @pytest.mark.parametrize("groups", [(4,), (3, 3), (2, 3, 2)])
@@ -159,7 +159,7 @@ def test_safe_pruning_keeps_causal_order_on_the_same_links(groups: tuple[int, ..
 
 def test_waits_beyond_the_counted_ones_have_no_quantiles() -> None:
     """Rather no figure than a wrong one: these waits are counted together."""
-    slow = Scenario(
+    slow = SimulationConfig(
         Hierarchy((2, 2), 2),
         "hierarchical",
         links=Links(Delay(0.0, 20.0, "uniform")),
@@ -177,9 +177,9 @@ def test_what_dependency_sequences_would_carry() -> None:
     """Evropeytsev et al. 2016, section 3.2: among external peers alone, a pair for each other one
     heard of.
     """
-    scenario = skewed((3,), "safe")
-    _, run = lockstep(scenario, 2)
-    outside = scenario.topology.external_peers()  # type: ignore[union-attr]
+    config = skewed((3,), "safe")
+    _, run = lockstep(config, 2)
+    outside = config.topology.external_peers()  # type: ignore[union-attr]
     heard: dict[int, set[int]] = {at: set() for at in outside}
     pairs = []
     for _, kind, member, message in run.events():
@@ -189,16 +189,16 @@ def test_what_dependency_sequences_would_carry() -> None:
                 heard[member].add(sender)
             elif sender == member:
                 pairs.append(8 * len(heard[member]))
-    figures = run_hierarchy(scenario, 2).figures
+    figures = run_hierarchy(config, 2).figures
     assert figures["ds.control_bytes"] == pytest.approx(sum(pairs) / len(pairs))
 
 
 def test_recording_changes_nothing_and_two_runs_are_one() -> None:
-    scenario = anything(7)
-    figures = run_hierarchy(scenario, 3).figures
-    assert figures == record_hierarchy(scenario, 3).result.figures
-    assert figures == run_hierarchy(scenario, 3).figures
-    assert figures != run_hierarchy(scenario, 4).figures
+    config = anything(7)
+    figures = run_hierarchy(config, 3).figures
+    assert figures == record_hierarchy(config, 3).result.figures
+    assert figures == run_hierarchy(config, 3).figures
+    assert figures != run_hierarchy(config, 4).figures
 
 
 OF_MEASURE = {
@@ -224,23 +224,29 @@ def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> 
 
 def test_memory_of_the_largest_group_of_the_figures() -> None:
     links = Links(delay=Delay(0.0, 0.05))
-    scenario = Scenario(Hierarchy((450,), 450), "hierarchical", links=links, duration_s=10.0)
-    assert 100e6 < bytes_hierarchy(scenario) < 2**30
+    config = SimulationConfig(Hierarchy((450,), 450), "hierarchical", links=links, duration_s=10.0)
+    assert 100e6 < bytes_hierarchy(config) < 2**30
 
 
 @pytest.mark.parametrize(
-    ("scenario", "word"),
+    ("config", "word"),
     [
-        (Scenario(Mesh(3), "idr"), "on a hierarchy"),
-        (Scenario(Hierarchy((2,), 1), "hierarchical", variant="listing6"), "pruning and ack_after"),
-        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(loss=0.1)), "no loss"),
-        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(buffer=3)), "receive buffers"),
+        (SimulationConfig(Mesh(3), "idr"), "on a hierarchy"),
+        (
+            SimulationConfig(Hierarchy((2,), 1), "hierarchical", variant="listing6"),
+            "pruning and ack_after",
+        ),
+        (SimulationConfig(Hierarchy((2,), 1), "hierarchical", links=Links(loss=0.1)), "no loss"),
+        (
+            SimulationConfig(Hierarchy((2,), 1), "hierarchical", links=Links(buffer=3)),
+            "receive buffers",
+        ),
     ],
 )
-def test_what_it_can_not_run(scenario: Scenario, word: str) -> None:
-    assert word in str(can_run_hierarchy(scenario))
-    with pytest.raises(ScenarioError, match=word):
-        run_hierarchy(scenario, 1)
+def test_what_it_can_not_run(config: SimulationConfig, word: str) -> None:
+    assert word in str(can_run_hierarchy(config))
+    with pytest.raises(ConfigError, match=word):
+        run_hierarchy(config, 1)
 
 
 def test_a_run_in_which_i_would_be_flushed_is_refused_by_name(
@@ -249,14 +255,14 @@ def test_a_run_in_which_i_would_be_flushed_is_refused_by_name(
     from antecede.lab.simulate.compiled.hierarchy import engine
 
     links = Links(delay=Delay(0.0, 0.1, "uniform"))
-    scenario = Scenario(
+    config = SimulationConfig(
         Hierarchy((2, 2), 2), "hierarchical", links=links, workload=Workload(rate_hz=20.0)
     )
-    run_hierarchy(scenario, 0)
+    run_hierarchy(config, 0)
     monkeypatch.setattr(engine, "FLUSH_AFTER", 20)
-    with pytest.raises(ScenarioError, match="is silent while others"):
-        run_hierarchy(scenario, 0)
+    with pytest.raises(ConfigError, match="is silent while others"):
+        run_hierarchy(config, 0)
     options = {"flush_after": 20}
-    assert "options" in (can_run_hierarchy(dataclasses.replace(scenario, options=options)) or "")
-    figures = run_readable(dataclasses.replace(scenario, options=options), 0).figures
+    assert "options" in (can_run_hierarchy(dataclasses.replace(config, options=options)) or "")
+    figures = run_readable(dataclasses.replace(config, options=options), 0).figures
     assert figures["promise_violations"] == 0

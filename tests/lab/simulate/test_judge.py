@@ -15,7 +15,7 @@ from antecede.lab.simulate.outputs.recording import RELEASED, Recording
 from antecede.lab.simulate.outputs.trace import events
 from antecede.lab.simulate.outputs.violations import compute_pasts, find_violations
 from antecede.lab.simulate.reference_engine import run_readable
-from tests.lab.simulate.scenes import scenario_of
+from tests.lab.simulate.small_configs import config_of
 
 CASES = [
     (entry.name, variant)
@@ -28,13 +28,13 @@ WILD = Links(Delay(0.01, 0.5, "uniform"))
 
 def recorded(name: str, variant: str = "", **changes: object) -> Recording:
     links = Links(Delay(0.1, 0.5, "uniform")) if name == "physical" else WILD
-    scenario = scenario_of(name, variant=variant, links=links, **changes)
-    workload = replace(scenario.workload, answers=0.7, fanout=1 if name == "ses" else None)
-    return run_readable(replace(scenario, workload=workload), 1, record=True)[1]
+    config = config_of(name, variant=variant, links=links, **changes)
+    workload = replace(config.workload, answers=0.7, fanout=1 if name == "ses" else None)
+    return run_readable(replace(config, workload=workload), 1, record=True)[1]
 
 
 def history(run: Recording, relation: Relation) -> History:
-    topology = run.scenario.topology
+    topology = run.config.topology
     name = [f"{topology.role(at)}{at}" for at in range(topology.size)]
     messages = range(len(run.sender))
     return History(

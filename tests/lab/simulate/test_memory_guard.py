@@ -15,7 +15,7 @@ import pytest
 from antecede.errors import InputError
 from antecede.lab.simulate.compiled.hierarchy.engine import bytes_hierarchy
 from antecede.lab.simulate.compiled.mesh.engine import bytes_mesh
-from antecede.lab.simulate.config.model import Scenario, Workload
+from antecede.lab.simulate.config.model import SimulationConfig, Workload
 from antecede.lab.simulate.memory_guard import (
     check_memory,
     estimate_compiled_bytes,
@@ -41,26 +41,26 @@ MIB = 1 << 20
     ],
 )
 def test_messages_are_counted_before_they_are_drawn(workload: Workload) -> None:
-    scenario = Scenario(Mesh(20), workload=workload, duration_s=10.0)
-    sent = len(build_schedule(scenario, 0).time_us)
-    assert estimate_messages(scenario) == pytest.approx(sent, rel=0.05)
+    config = SimulationConfig(Mesh(20), workload=workload, duration_s=10.0)
+    sent = len(build_schedule(config, 0).time_us)
+    assert estimate_messages(config) == pytest.approx(sent, rel=0.05)
 
 
 IMPORTS = """
 from antecede.lab.simulate.memory_guard import Reached, within_memory
 from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.config.model import Scenario, Workload
+from antecede.lab.simulate.config.model import SimulationConfig, Workload
 from antecede.lab.simulate.topology import Mesh, PubSub
 """
 
 
-def run(scenario: str, *names: str) -> subprocess.CompletedProcess[str]:
+def run(config: str, *names: str) -> subprocess.CompletedProcess[str]:
     """Run a scenario in a process of its own, that has 64 MiB for it."""
     loosen = dict(zip(names[::2], names[1::2], strict=True))
     program = f"""{IMPORTS}
 reached = Reached()
-with within_memory({scenario}, free=64 << 20, loosen={loosen}, reached=reached):
-    run_readable({scenario}, 0, progress=reached)
+with within_memory({config}, free=64 << 20, loosen={loosen}, reached=reached):
+    run_readable({config}, 0, progress=reached)
 """
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -69,35 +69,37 @@ with within_memory({scenario}, free=64 << 20, loosen={loosen}, reached=reached):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("scenario", "says"),
+    ("config", "says"),
     [
-        ("Scenario(Mesh(60), duration_s=100.0)",
+        ("SimulationConfig(Mesh(60), duration_s=100.0)",
          r"after \d+% of its sending time; lower run\.duration_s, workload\.interval .* or "
          r"topology\.peers$"),
-        ("Scenario(Mesh(2), workload=Workload('poisson', rate_hz=1e6), duration_s=1000.0)",
+        ("SimulationConfig(Mesh(2), workload=Workload('poisson', rate_hz=1e6), duration_s=1000.0)",
          r"of free memory; lower run\.duration_s, workload\.rate_hz or topology\.peers$"),
-        ("Scenario(Mesh(2), workload=Workload('random', messages=10**9))",
+        ("SimulationConfig(Mesh(2), workload=Workload('random', messages=10**9))",
          r"lower workload\.messages or topology\.peers$"),
-        ("Scenario(Mesh(900), 'matrix', workload=Workload('random', messages=50))",
+        ("SimulationConfig(Mesh(900), 'matrix', workload=Workload('random', messages=50))",
          r"lower workload\.messages or topology\.peers$"),
-        ("Scenario(PubSub((2, 2), 10**7), 'tv')",
+        ("SimulationConfig(PubSub((2, 2), 10**7), 'tv')",
          r"workload\.interval .*, topology\.topics or topology\.subgroups$"),
     ],
 )  # fmt: skip
-def test_a_run_ends_before_it_takes_more_than_is_free(scenario: str, says: str) -> None:
-    ended = run(scenario)
+def test_a_run_ends_before_it_takes_more_than_is_free(config: str, says: str) -> None:
+    ended = run(config)
     assert re.search(rf"InputError: this run used all 64 MiB .*{says}", ended.stderr, re.M)
 
 
 @pytest.mark.slow
 def test_options_can_stand_in_place_of_keys() -> None:
-    ended = run("Scenario(Mesh(60), duration_s=100.0)", "topology", "--members", "run", "--seconds")
+    ended = run(
+        "SimulationConfig(Mesh(60), duration_s=100.0)", "topology", "--members", "run", "--seconds"
+    )
     assert "lower --seconds, workload.interval (a longer one) or --members" in ended.stderr
 
 
 def test_the_limit_is_that_of_the_run_alone() -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
-    with within_memory(Scenario(Mesh(3)), free=1 << 40):
+    with within_memory(SimulationConfig(Mesh(3)), free=1 << 40):
         inside = resource.getrlimit(resource.RLIMIT_AS)
     assert inside[0] != resource.RLIM_INFINITY
     assert resource.getrlimit(resource.RLIMIT_AS) == before
@@ -114,22 +116,22 @@ def machine(root: Path, **files: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "exact"),
+    ("config", "exact"),
     [
-        (Scenario(Mesh(50), "idr"), bytes_mesh),
-        (Scenario(Hierarchy((20,), 20), "hierarchical"), bytes_hierarchy),
+        (SimulationConfig(Mesh(50), "idr"), bytes_mesh),
+        (SimulationConfig(Hierarchy((20,), 20), "hierarchical"), bytes_hierarchy),
     ],
 )
 def test_a_compiled_run_needs_what_its_engine_asks_for(
-    scenario: Scenario, exact: Callable[[Scenario, int], int]
+    config: SimulationConfig, exact: Callable[[SimulationConfig, int], int]
 ) -> None:
-    need = exact(scenario, 0)
-    assert estimate_compiled_bytes(scenario, seed=3) == exact(scenario, 3)
-    check_memory(scenario, free=need)
+    need = exact(config, 0)
+    assert estimate_compiled_bytes(config, seed=3) == exact(config, 3)
+    check_memory(config, free=need)
     with pytest.raises(InputError, match=r"needs .*, but .* are free; lower run\.duration_s"):
-        check_memory(scenario, free=need - 1)
-    assert estimate_compiled_bytes(scenario, READABLE) is None
-    check_memory(scenario, READABLE, free=0)  # nothing is known beforehand
+        check_memory(config, free=need - 1)
+    assert estimate_compiled_bytes(config, READABLE) is None
+    check_memory(config, READABLE, free=0)  # nothing is known beforehand
 
 
 def test_the_machine_says_what_is_free(tmp_path: Path) -> None:

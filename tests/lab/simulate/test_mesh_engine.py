@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.compiled.mesh import engine, loop
 from antecede.lab.simulate.compiled.mesh.engine import (
     PROTOCOLS,
@@ -19,7 +19,7 @@ from antecede.lab.simulate.compiled.mesh.engine import (
     record_mesh,
     run_mesh,
 )
-from antecede.lab.simulate.config.model import Links, Partition, Scenario, Special, Workload
+from antecede.lab.simulate.config.model import Links, Partition, SimulationConfig, Special, Workload
 from antecede.lab.simulate.delays import DISTRIBUTIONS, Delay
 from antecede.lab.simulate.outputs.result import EVERYTHING, NOTHING, VIOLATION_METRICS
 from antecede.lab.simulate.reference_engine import run_readable
@@ -29,12 +29,12 @@ from antecede.lab.simulate.topology import Hierarchy, Mesh
 CAUSAL = tuple(pair for pair in PROTOCOLS if pair[0] != "fifo")
 
 
-def scenario(seed: int) -> Scenario:
+def config(seed: int) -> SimulationConfig:
     """Return one of the scenarios that a mesh can have, small enough for the classes."""
     rng = random.Random(seed)
     peers = rng.choice((1, 2, 3, 5, 8, 20))
     protocol, variant = rng.choice(tuple(PROTOCOLS))
-    return Scenario(
+    return SimulationConfig(
         Mesh(peers),
         protocol,
         variant,
@@ -71,7 +71,7 @@ def _workload(rng: random.Random, peers: int) -> Workload:
     return Workload(kind, Delay(every, 2 * every), 0.5 / every, messages=200, silent=silent)
 
 
-def assert_same(given: Scenario, seed: int) -> None:
+def assert_same(given: SimulationConfig, seed: int) -> None:
     """Hold the engine to the readable one, message by message."""
     found = record_mesh(given, seed)
     result, run = run_readable(given, seed, record=True)
@@ -93,7 +93,7 @@ def assert_same(given: Scenario, seed: int) -> None:
 @pytest.mark.few(23)
 @pytest.mark.parametrize("seed", range(60))
 def test_lockstep_over_random_scenarios(seed: int) -> None:
-    assert_same(scenario(seed), seed)
+    assert_same(config(seed), seed)
 
 
 @pytest.mark.slow
@@ -101,13 +101,17 @@ def test_lockstep_over_random_scenarios(seed: int) -> None:
 def test_lockstep_of_each_protocol_while_much_is_held(pair: tuple[str, str]) -> None:
     links = Links(Delay(0.0, 0.3, "uniform"))
     quick = Workload(interval=Delay(0.007, 0.009))
-    given = Scenario(Mesh(20), *pair, links=links, workload=quick, duration_s=1.0, warm_s=0.2)
+    given = SimulationConfig(
+        Mesh(20), *pair, links=links, workload=quick, duration_s=1.0, warm_s=0.2
+    )
     assert_same(given, 7)
 
 
 def test_lockstep_of_senders_far_apart_in_pace() -> None:
     workload = Workload("random", messages=3000, silent=1)
-    given = Scenario(Mesh(3), workload=workload, links=Links(Delay(0.0, 0.01)), duration_s=30.0)
+    given = SimulationConfig(
+        Mesh(3), workload=workload, links=Links(Delay(0.0, 0.01)), duration_s=30.0
+    )
     assert_same(given, 1)
     assert_same(replace(given, protocol="fifo"), 1)
 
@@ -115,13 +119,15 @@ def test_lockstep_of_senders_far_apart_in_pace() -> None:
 def test_samples_of_every_microsecond_come_before_its_events() -> None:
     quick = Workload(interval=Delay(0.0002, 0.0004))
     links = Links(Delay(0.0, 0.001))
-    assert_same(Scenario(Mesh(5), links=links, workload=quick, duration_s=0.003, sample_s=1e-6), 1)
+    assert_same(
+        SimulationConfig(Mesh(5), links=links, workload=quick, duration_s=0.003, sample_s=1e-6), 1
+    )
 
 
 @pytest.mark.parametrize("pair", PROTOCOLS)
 def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str, str]) -> None:
     links = Links(Delay(0.0, 0.3, "uniform"))
-    given = Scenario(Mesh(8), *pair, links=links, duration_s=2.0)
+    given = SimulationConfig(Mesh(8), *pair, links=links, duration_s=2.0)
     result = run_readable(given, 3)
     found = run_mesh(given, 3)
     for name in VIOLATION_METRICS:
@@ -138,14 +144,16 @@ def test_the_judge_counts_the_same_if_pasts_fill_the_ring(
 ) -> None:
     links = Links(Delay(0.0, 5.0, "uniform"))
     workload = Workload("random", messages=messages)
-    given = Scenario(Mesh(3), *pair, links=links, workload=workload, duration_s=0.9, sample_s=0.5)
+    given = SimulationConfig(
+        Mesh(3), *pair, links=links, workload=workload, duration_s=0.9, sample_s=0.5
+    )
     expected, found = run_readable(given, 1), run_mesh(given, 1)
     for name in VIOLATION_METRICS:
         assert found.figures[name] == expected.figures[name], name
 
 
 def test_a_large_mesh_is_judged() -> None:
-    given = Scenario(Mesh(260), "fifo", links=Links(Delay(0.0, 0.05)), duration_s=0.02)
+    given = SimulationConfig(Mesh(260), "fifo", links=Links(Delay(0.0, 0.05)), duration_s=0.02)
     expected, found = run_readable(given, 0).figures, run_mesh(given, 0).figures
     assert [found[name] for name in VIOLATION_METRICS] == [
         expected[name] for name in VIOLATION_METRICS
@@ -154,14 +162,16 @@ def test_a_large_mesh_is_judged() -> None:
 
 
 def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() -> None:
-    given = Scenario(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
+    given = SimulationConfig(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
     s = engine.prepare(given, 0)._replace(longest_us=np.uint64(1))
     loop.run(s)
-    with pytest.raises(ScenarioError, match="use --engine reference"):
+    with pytest.raises(ConfigError, match="use --engine reference"):
         engine._make_result(given, 0, s, EVERYTHING)
 
 
-def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequence[int]) -> int:
+def early(
+    given: SimulationConfig, seed: int, deliveries: Sequence[Any], log_at: Sequence[int]
+) -> int:
     """Count deliveries before a cause with vectors of what was delivered, and nothing else."""
     sender = build_schedule(given, seed).sender.tolist()
     size = given.topology.size
@@ -184,7 +194,7 @@ def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequenc
 
 @pytest.mark.parametrize("pair", CAUSAL)
 def test_no_delivery_before_a_cause(pair: tuple[str, str]) -> None:
-    given = Scenario(Mesh(60), *pair, links=Links(Delay(0.0, 0.05)), duration_s=0.4)
+    given = SimulationConfig(Mesh(60), *pair, links=Links(Delay(0.0, 0.05)), duration_s=0.4)
     run = record_mesh(given, 3)
     assert run.result.figures["wait_ms.max"] > 0
     assert early(given, 3, run.deliveries.tolist(), run.deliveries_before.tolist()) == 0
@@ -194,7 +204,7 @@ def test_no_delivery_before_a_cause(pair: tuple[str, str]) -> None:
 
 
 def test_every_exact_protocol_delivers_the_same() -> None:
-    base = Scenario(Mesh(30), links=Links(Delay(0.0, 0.1)), duration_s=0.5)
+    base = SimulationConfig(Mesh(30), links=Links(Delay(0.0, 0.1)), duration_s=0.5)
     runs = [record_mesh(replace(base, protocol=p, variant=v), 5) for p, v in CAUSAL]
     for run in runs[1:]:
         assert (run.deliveries == runs[0].deliveries).all()
@@ -217,16 +227,18 @@ def test_every_exact_protocol_delivers_the_same() -> None:
     ],
 )
 def test_what_it_can_not_run_it_says(changed: dict[str, Any], word: str) -> None:
-    given = replace(Scenario(Mesh(9)), **changed)
+    given = replace(SimulationConfig(Mesh(9)), **changed)
     assert word in (can_run_mesh(given) or "")
-    with pytest.raises(ScenarioError, match=word):
+    with pytest.raises(ConfigError, match=word):
         run_mesh(given, 1)
-    assert can_run_mesh(Scenario(Mesh(9))) is None
+    assert can_run_mesh(SimulationConfig(Mesh(9))) is None
 
 
 def test_memory_of_the_largest_group_of_000() -> None:
     for protocol in ("idr", "bss"):
-        given = Scenario(Mesh(900), protocol, links=Links(Delay(0.0, 0.05)), duration_s=10.0)
+        given = SimulationConfig(
+            Mesh(900), protocol, links=Links(Delay(0.0, 0.05)), duration_s=10.0
+        )
         assert bytes_mesh(given) < 1 << 27
 
 
@@ -240,7 +252,7 @@ OF_MEASURE = {
 
 @pytest.mark.parametrize("only", OF_MEASURE)
 def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> None:
-    given = Scenario(Mesh(7), "idr")
+    given = SimulationConfig(Mesh(7), "idr")
     everything, bare = run_mesh(given, 3), run_mesh(given, 3, NOTHING)
     some = run_mesh(given, 3, NOTHING._replace(**{only: True}))
     assert set(OF_MEASURE.values()) & set(some.figures) == {OF_MEASURE[only]}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.metrics import (
     MessageSizes,
@@ -20,7 +20,7 @@ from antecede.lab.simulate.outputs.metrics import (
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh
-from tests.lab.simulate.scenes import scenario_of
+from tests.lab.simulate.small_configs import config_of
 
 
 def test_parts_are_the_ceil_p_n_th_smallest() -> None:
@@ -64,13 +64,13 @@ def test_the_largest_is_of_one_member() -> None:
 
 
 def test_samples_lie_before_the_end() -> None:
-    scenario = Scenario(Mesh(2), warm_s=2e-6, sample_s=4e-6, duration_s=10e-6)
-    assert list(list_sample_times(scenario)) == [2, 6]
+    config = SimulationConfig(Mesh(2), warm_s=2e-6, sample_s=4e-6, duration_s=10e-6)
+    assert list(list_sample_times(config)) == [2, 6]
 
 
 @pytest.mark.parametrize("protocol", ["idr", "hierarchical"])
 def test_means_count_what_was_sent_after_the_warm_up(protocol: str) -> None:
-    early, late = (scenario_of(protocol, warm_s=warm_s) for warm_s in (0.0, 0.9))
+    early, late = (config_of(protocol, warm_s=warm_s) for warm_s in (0.0, 0.9))
     result, run = run_readable(late, 2, record=True)
     arrived: dict[tuple[int, int], int] = {}
     waits = []

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antecede.core.protocols.base import Relation
-from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Workload
+from antecede.lab.simulate.config.model import Clocks, Links, SimulationConfig, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs import needless_holds
 from antecede.lab.simulate.outputs.needless_holds import WaitCounts, wait_counts
@@ -58,7 +58,7 @@ def again(run: Recording) -> WaitCounts:
 
 SMALL = {
     "mesh": st.builds(
-        Scenario,
+        SimulationConfig,
         st.builds(Mesh, st.integers(2, 4)),
         st.sampled_from(("unordered", "fifo", "bss", "sb", "linear", "linear-physical")),
         links=st.builds(Links, st.just(Delay(0.0, 0.3)), loss=st.sampled_from((0.0, 0.1))),
@@ -67,7 +67,7 @@ SMALL = {
         duration_s=st.just(0.5),
     ),
     "pubsub": st.builds(
-        Scenario,
+        SimulationConfig,
         st.just(PubSub((2, 2), 3, 2)),
         st.sampled_from(("tv", "htbc")),
         links=st.just(Links(Delay(0.0, 0.1))),
@@ -87,8 +87,8 @@ def test_counted_again_by_sets(kind: str, data: st.DataObject, seed: int) -> Non
 
 @pytest.mark.parametrize("name", ["bss", "idr", "ds", "ses", "sent", "matrix"])
 def test_exact_causal_protocols_are_never_early_and_never_wait_unnecessarily(name: str) -> None:
-    scenario = Scenario(Mesh(6), name, duration_s=2.0)
-    _, run = run_readable(scenario, 1, True)
+    config = SimulationConfig(Mesh(6), name, duration_s=2.0)
+    _, run = run_readable(config, 1, True)
     seen = wait_counts(run)
     assert seen is not None
     assert (seen.violations, seen.unnecessary, seen.needless_us) == (0, 0, 0)
@@ -98,7 +98,9 @@ def test_exact_causal_protocols_are_never_early_and_never_wait_unnecessarily(nam
 def test_weaker_orders_are_early_and_stronger_ones_wait_unnecessarily() -> None:
     seen = {}
     for name in ("unordered", "fifo", "bss", "linear"):
-        seen[name] = wait_counts(run_readable(Scenario(Mesh(6), name, duration_s=2.0), 1, True)[1])
+        seen[name] = wait_counts(
+            run_readable(SimulationConfig(Mesh(6), name, duration_s=2.0), 1, True)[1]
+        )
     early = {name: one.violations for name, one in seen.items() if one is not None}
     waits = {name: one.unnecessary for name, one in seen.items() if one is not None}
     assert early["unordered"] > early["fifo"] > early["bss"] == early["linear"] == 0
@@ -107,7 +109,8 @@ def test_weaker_orders_are_early_and_stronger_ones_wait_unnecessarily() -> None:
 
 def test_by_hand() -> None:
     run = Recording(
-        Scenario(Mesh(3)), 0, Relation.BY_DELIVERY, [0, 1, 0], [0, 10, 40], [()] * 3, [None] * 3,
+        SimulationConfig(Mesh(3)), 0,
+        Relation.BY_DELIVERY, [0, 1, 0], [0, 10, 40], [()] * 3, [None] * 3,
         [()] * 3,
     )  # fmt: skip
     for time_us, kind, member, message in (
@@ -137,7 +140,7 @@ def test_by_hand() -> None:
 
 
 def test_too_many_messages_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, run = run_readable(Scenario(Mesh(2), duration_s=0.5), 0, True)
+    _, run = run_readable(SimulationConfig(Mesh(2), duration_s=0.5), 0, True)
     assert wait_counts(run) is not None
     monkeypatch.setattr(needless_holds, "FULL", 1)
     assert wait_counts(run) is None

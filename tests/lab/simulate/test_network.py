@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antecede.lab.simulate.config.model import Links, Scenario, Special
+from antecede.lab.simulate.config.model import Links, SimulationConfig, Special
 from antecede.lab.simulate.delays import US, Delay, pick
 from antecede.lab.simulate.network import Network, ReceiveQueue, make_channels
 from antecede.lab.simulate.random_streams import Stream, draw, make_key
@@ -12,26 +12,26 @@ SLOW, FAST, NEAR = Delay(0.2, 0.4), Delay(0.0, 0.05), Delay(0.001, 0.002, "unifo
 
 
 def test_a_delay_is_drawn_by_message_and_channel() -> None:
-    scenario = Scenario(Mesh(5))
-    table = scenario.links.delay.quantiles()
-    copies = Network(scenario, 9).send_message(17, 1000, 2, [0, 1, 3, 4])
+    config = SimulationConfig(Mesh(5))
+    table = config.links.delay.quantiles()
+    copies = Network(config, 9).send_message(17, 1000, 2, [0, 1, 3, 4])
     for copy in copies:
         word = draw(make_key(9, Stream.DELAY), 17, 2 * 5 + copy.target)
         assert copy.arrival_us == 1000 + pick(table, word)
-    alone = Network(scenario, 9).send_message(17, 1000, 2, [3])
+    alone = Network(config, 9).send_message(17, 1000, 2, [3])
     assert alone == [copies[2]]
 
 
 def test_notes_are_drawn_by_their_count() -> None:
-    scenario = Scenario(Mesh(3))
-    (copy,) = Network(scenario, 9).send_control(4, 0, 1, [2])
+    config = SimulationConfig(Mesh(3))
+    (copy,) = Network(config, 9).send_control(4, 0, 1, [2])
     word = draw(make_key(9, Stream.CONTROL_DELAY), 4, 1 * 3 + 2)
-    assert copy.arrival_us == pick(scenario.links.delay.quantiles(), word)
+    assert copy.arrival_us == pick(config.links.delay.quantiles(), word)
 
 
 def test_loss_and_duplicates_are_drawn_by_message_and_channel() -> None:
-    scenario = Scenario(Mesh(40), links=Links(SLOW, loss=0.3, duplicate=0.2))
-    network = Network(scenario, 2)
+    config = SimulationConfig(Mesh(40), links=Links(SLOW, loss=0.3, duplicate=0.2))
+    network = Network(config, 2)
     copies = network.send_message(0, 0, 0, list(range(1, 40)))
     assert [copy.target for copy in copies] == sorted(copy.target for copy in copies)
     assert len(copies) == 39 - network.lost + network.duplicates
@@ -68,17 +68,17 @@ def test_a_matrix_is_added_and_asymmetric() -> None:
     assert of.bounds_us(1, 0)[0] == 31_000
     assert of.bounds_us(4, 2)[0] == of.bounds_us(1, 2)[0] == 41_000
     assert of.bounds_us(0, 3)[0] == 1_000
-    network = Network(Scenario(Mesh(5), links=Links(NEAR, matrix=matrix)), 1)
+    network = Network(SimulationConfig(Mesh(5), links=Links(NEAR, matrix=matrix)), 1)
     for copy in network.send_message(0, 0, 1, [0, 2, 3, 4]):
         low, high = network.channels.bounds_us(1, copy.target)
         assert low <= copy.arrival_us <= high
 
 
 def test_fifo_counts_what_was_put_on_the_channel_last() -> None:
-    scenario = Scenario(Mesh(2), links=Links(Delay(0.0, 1.0, "uniform"), fifo=True))
+    config = SimulationConfig(Mesh(2), links=Links(Delay(0.0, 1.0, "uniform"), fifo=True))
     network, free = (
-        Network(scenario, 1),
-        Network(Scenario(Mesh(2), links=Links(Delay(0.0, 1.0, "uniform"))), 1),
+        Network(config, 1),
+        Network(SimulationConfig(Mesh(2), links=Links(Delay(0.0, 1.0, "uniform"))), 1),
     )
     newest = 0
     for message in range(50):
@@ -101,6 +101,6 @@ def test_a_buffer_has_room_and_takes_time() -> None:
 
 
 def test_copies_depart_in_microseconds() -> None:
-    scenario = Scenario(Mesh(2), links=Links(Delay(0.25, 0.25, "constant")))
-    (copy,) = Network(scenario, 1).send_message(0, 7, 0, [1])
+    config = SimulationConfig(Mesh(2), links=Links(Delay(0.25, 0.25, "constant")))
+    (copy,) = Network(config, 1).send_message(0, 7, 0, [1])
     assert copy.arrival_us == 7 + US // 4

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from antecede.core.oracle.history import History
-from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.file import read_scenario
-from antecede.lab.simulate.config.model import Scenario, Workload
+from antecede.errors import ConfigError
+from antecede.lab.simulate.config.file import read_config
+from antecede.lab.simulate.config.model import SimulationConfig, Workload
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.trace import events
 from antecede.lab.simulate.outputs.violations import compute_pasts
@@ -32,10 +32,10 @@ TREE = (
 )
 
 
-def scenario(path: Path, peers: int = 3, protocol: str = "sb", **workload: int) -> Scenario:
+def config(path: Path, peers: int = 3, protocol: str = "sb", **workload: int) -> SimulationConfig:
     several = {"several_parents": True} if protocol == "sb" else {}
     work = Workload("replay", path=str(path), **workload)  # type: ignore[arg-type]
-    return Scenario(Mesh(peers), protocol, options=several, workload=work, duration_s=1.0)
+    return SimulationConfig(Mesh(peers), protocol, options=several, workload=work, duration_s=1.0)
 
 
 def written(path: Path, rows: Sequence[tuple[str, str | None, tuple[str, ...], int]]) -> Path:
@@ -48,22 +48,22 @@ def written(path: Path, rows: Sequence[tuple[str, str | None, tuple[str, ...], i
 
 
 def test_a_tree_by_hand(tmp_path: Path) -> None:
-    found = replay_trace(scenario(written(tmp_path / "tree.parquet", TREE)))
+    found = replay_trace(config(written(tmp_path / "tree.parquet", TREE)))
     assert found.schedule.time_us.tolist() == [0, 499999, 499999, 749999, 999999, 999999]
     assert found.schedule.sender.tolist() == [0, 2, 1, 0, 2, 1]  # by first appearance in time
     assert list(found.parents) == [(), (0,), (0, 1), (), (), (4,)]
 
 
 def test_authors_share_peers_where_there_are_fewer(tmp_path: Path) -> None:
-    found = replay_trace(scenario(written(tmp_path / "tree.parquet", TREE), peers=2))
+    found = replay_trace(config(written(tmp_path / "tree.parquet", TREE), peers=2))
     assert set(found.schedule.sender.tolist()) == {0, 1}
-    assert len(replay_trace(scenario(tmp_path / "tree.parquet", messages=2)).parents) == 2
+    assert len(replay_trace(config(tmp_path / "tree.parquet", messages=2)).parents) == 2
 
 
 def test_an_answer_waits_for_what_it_answers(tmp_path: Path) -> None:
     rows = [("a", "ann", (), 0), ("b", "bob", ("a",), 1), ("c", "bob", ("b",), 2)]
     path = written(tmp_path / "tree.parquet", [*rows, ("z", "ann", (), 1000)])
-    result, run = run_readable(scenario(path), 1, record=True)
+    result, run = run_readable(config(path), 1, record=True)
     assert result.figures["sent"] == 4
     arrived = next(one.time_us for one in run.events() if one.member == 1 and one.message == 0)
     assert run.sent_us == [0, arrived, arrived, US - 1]
@@ -71,7 +71,7 @@ def test_an_answer_waits_for_what_it_answers(tmp_path: Path) -> None:
 
 def test_what_an_answer_answers_already_is_no_immediate_dependency(tmp_path: Path) -> None:
     rows = [("a", "ann", (), 0), ("b", "bob", ("a",), 1), ("c", "cid", ("a", "b"), 2)]
-    _, run = run_readable(scenario(written(tmp_path / "tree.parquet", rows)), 1, record=True)
+    _, run = run_readable(config(written(tmp_path / "tree.parquet", rows)), 1, record=True)
     assert run.parents == [(), (0,), (0, 1)]
     assert compute_pasts(run).past == [0, 0b001, 0b011]
     assert compute_pasts(run).immediate == [0, 0b001, 0b010]
@@ -80,7 +80,7 @@ def test_what_an_answer_answers_already_is_no_immediate_dependency(tmp_path: Pat
 def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
     """Bhavanasi and Iyer, III.A.2: a message answers one message."""
     rows = [("a", "ann", (), 0), ("b", "bob", (), 1), ("c", "cid", ("a", "b"), 2)]
-    given = scenario(written(tmp_path / "tree.parquet", rows))
+    given = config(written(tmp_path / "tree.parquet", rows))
     _, run = run_readable(replace(given, options={}), 1, record=True)
     assert run.parents == [(), (), (1,)]
 
@@ -88,11 +88,11 @@ def test_who_may_answer_one_message_answers_the_newest(tmp_path: Path) -> None:
 def test_a_trace_without_authors(tmp_path: Path) -> None:
     path = written(tmp_path / "bare.parquet", [("a", None, (), 0)])
     with pytest.raises(
-        ScenarioError, match=r"workload\.path: .*bare\.parquet: no message has an author"
+        ConfigError, match=r"workload\.path: .*bare\.parquet: no message has an author"
     ):
-        replay_trace(scenario(path))
-    with pytest.raises(ScenarioError, match=r"workload\.path: .*absent\.parquet: no such file"):
-        replay_trace(scenario(tmp_path / "absent.parquet"))
+        replay_trace(config(path))
+    with pytest.raises(ConfigError, match=r"workload\.path: .*absent\.parquet: no such file"):
+        replay_trace(config(tmp_path / "absent.parquet"))
 
 
 def test_a_trace_is_looked_for_beside_the_scenario_first(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_a_trace_is_looked_for_beside_the_scenario_first(tmp_path: Path) -> None
     beside, absent = tmp_path / "beside.toml", tmp_path / "absent.toml"
     beside.write_text(text.format("tree.parquet"))
     absent.write_text(text.format("elsewhere.parquet"))
-    assert read_scenario(beside).workload.path == str(trace)
-    assert read_scenario(absent).workload.path == "elsewhere.parquet"
+    assert read_config(beside).workload.path == str(trace)
+    assert read_config(absent).workload.path == "elsewhere.parquet"
 
 
 @pytest.mark.parametrize("protocol", ["sb", "idr"])
@@ -110,7 +110,7 @@ def test_threads_of_a_mailing_list(protocol: str, shared_data: Path) -> None:
     path = shared_data / "lore" / "speakup.jsonl.gz"
     with gzip.open(path, "rt") as lines:
         count = sum(1 for _ in lines)
-    given = scenario(path, peers=8, protocol=protocol, messages=400)
+    given = config(path, peers=8, protocol=protocol, messages=400)
     result, run = run_readable(given, 1, record=True)
     assert count > 400 == result.figures["sent"]
     assert result.figures["deliveries"] == 7 * 400

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from antecede.core.protocols.base import Relation
-from antecede.lab.simulate.config.model import Clocks, Links, Scenario
+from antecede.lab.simulate.config.model import Clocks, Links, SimulationConfig
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.recording import Recording
 from antecede.lab.simulate.outputs.trace import NS, events, write_trace
@@ -19,7 +19,7 @@ from antecede.lab.simulate.topology import Mesh
 from antecede.tables.audit import audit
 from antecede.tables.false_causality.violations import find_in_events
 from antecede.tables.trace.arrow import to_batch
-from tests.lab.simulate.scenes import scenario_of
+from tests.lab.simulate.small_configs import config_of
 
 NAMES = ("unordered", "fifo", "idr", "hierarchical", "sb", "ses", "linear", "htbc")
 
@@ -38,9 +38,9 @@ def late(run: Recording) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_audit_agrees(name: str, tmp_path: Path) -> None:
-    scenario = scenario_of(name, links=Links(Delay(0.0, 0.5, "uniform")), duration_s=3.0)
-    workload = replace(scenario.workload, answers=0.5)
-    result, run = run_readable(replace(scenario, workload=workload), 2, record=True)
+    config = config_of(name, links=Links(Delay(0.0, 0.5, "uniform")), duration_s=3.0)
+    workload = replace(config.workload, answers=0.5)
+    result, run = run_readable(replace(config, workload=workload), 2, record=True)
     path = tmp_path / "run.parquet"
     relation = Relation.BY_REPLY if name == "sb" else run.relation
     rows = write_trace(run, path)
@@ -61,7 +61,7 @@ def test_audit_agrees(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["unordered", "fifo", "idr", "hierarchical"])
 def test_audit_finds_what_was_delivered_late(name: str, tmp_path: Path) -> None:
     links = Links(Delay(0.0, 0.5, "uniform"))
-    result, run = run_readable(scenario_of(name, links=links), 2, record=True)
+    result, run = run_readable(config_of(name, links=links), 2, record=True)
     write_trace(run, tmp_path / "run.parquet")
     found = audit([tmp_path / "run.parquet"]).details["channels"]["deliveries"]
     assert found["copies"] == result.figures["deliveries"]
@@ -71,8 +71,8 @@ def test_audit_finds_what_was_delivered_late(name: str, tmp_path: Path) -> None:
 
 
 def test_times_are_true_time_and_the_senders_clock() -> None:
-    scenario = scenario_of("idr", clocks=Clocks(accuracy_s=0.05))
-    _, run = run_readable(scenario, 2, record=True)
+    config = config_of("idr", clocks=Clocks(accuracy_s=0.05))
+    _, run = run_readable(config, 2, record=True)
     rows = list(events(run))
     assert [row.file_order for row in rows] == list(range(len(rows)))
     arrivals = [row.arrival for row in rows]
@@ -89,7 +89,7 @@ def test_times_are_true_time_and_the_senders_clock() -> None:
 @pytest.mark.parametrize("protocol", ["unordered", "fifo", "bss"])
 def test_the_meter_counts_what_the_judge_counts_where_copies_were_lost(protocol: str) -> None:
     links = Links(Delay(0.0, 0.2), loss=0.1)
-    _, run = run_readable(Scenario(Mesh(5), protocol, links=links, duration_s=2.0), 3, True)
+    _, run = run_readable(SimulationConfig(Mesh(5), protocol, links=links, duration_s=2.0), 3, True)
     table = pa.Table.from_batches([to_batch(list(events(run)))])
     figures, _ = check_recording(run)
     for relation in ("delivery", "receipt"):

@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario, Special, Workload
+from antecede.errors import ConfigError
+from antecede.lab.simulate.config.model import (
+    Clocks,
+    Links,
+    Partition,
+    SimulationConfig,
+    Special,
+    Workload,
+)
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.members import make_members
 from antecede.lab.simulate.outputs.counters import RunCounters
@@ -35,11 +42,11 @@ class Stamping(RunCounters):
         super().on_transmit(now_us, address, member, message, number, to)
 
 
-def run_of(scenario: Scenario, seed: int) -> tuple[dict[int, Any], dict[int, list[int]]]:
+def run_of(config: SimulationConfig, seed: int) -> tuple[dict[int, Any], dict[int, list[int]]]:
     """Return the messages of a run of the classes, and what arrived at each member in order."""
-    made = make_members(scenario, seed)
-    metrics = Stamping(scenario, made.members)
-    loop = EventLoop(scenario, seed, made, metrics)
+    made = make_members(config, seed)
+    metrics = Stamping(config, made.members)
+    loop = EventLoop(config, seed, made, metrics)
     loop.run()
     arrived: dict[int, list[int]] = {at: [] for at in made.members}
     for happening in loop.recording.events():
@@ -49,14 +56,14 @@ def run_of(scenario: Scenario, seed: int) -> tuple[dict[int, Any], dict[int, lis
 
 
 SCENES = [
-    Scenario(
+    SimulationConfig(
         Mesh(5),
         "linear-physical",
         links=Links(Delay(0.0, 0.05)),
         clocks=Clocks(0.01),
         duration_s=1.0,
     ),
-    Scenario(
+    SimulationConfig(
         Mesh(4),
         "linear-physical",
         links=Links(
@@ -65,7 +72,7 @@ SCENES = [
         clocks=Clocks(0.05, 2000, 1.0),
         duration_s=2.0,
     ),
-    Scenario(
+    SimulationConfig(
         PubSub((3, 3), 5, 3),
         "htbc",
         links=Links(
@@ -78,7 +85,7 @@ SCENES = [
 ]
 
 
-def anything(seed: int) -> Scenario:
+def anything(seed: int) -> SimulationConfig:
     """Return a random scenario over a mesh or topics: delays, loss, clocks that drift."""
     r = random.Random(seed)
     groups = tuple(r.randrange(1, 4) for _ in range(r.randrange(1, 4)))
@@ -89,7 +96,7 @@ def anything(seed: int) -> Scenario:
     delay = Delay(low, low + r.choice((0.001, 0.05, 0.3)), r.choice(("uniform", "normal")))
     special = (Special("any", "0", Delay(0.4, 0.5)), Special("1", "any", Delay(0.001, 0.9)))
     drift = r.choice((0.0, 500.0))
-    return Scenario(
+    return SimulationConfig(
         topology,
         "htbc" if by_topic else "linear-physical",
         links=Links(
@@ -109,11 +116,11 @@ def anything(seed: int) -> Scenario:
     )
 
 
-def lockstep(scenario: Scenario, seed: int) -> int:
+def lockstep(config: SimulationConfig, seed: int) -> int:
     """Hold every stamp to the message that the classes sent; return how many there were."""
-    messages, arrived = run_of(scenario, seed)
-    found = compute_timestamps(scenario, seed)
-    first = 1 if scenario.protocol == "htbc" else 0  # Nakayama 2017 counts before it stamps
+    messages, arrived = run_of(config, seed)
+    found = compute_timestamps(config, seed)
+    first = 1 if config.protocol == "htbc" else 0  # Nakayama 2017 counts before it stamps
     for at, stamps in found.items():
         came = arrived[at]
         assert len(came) == len(stamps.sender)
@@ -128,10 +135,10 @@ def lockstep(scenario: Scenario, seed: int) -> int:
     return sum(map(len, arrived.values()))
 
 
-@pytest.mark.parametrize("scenario", SCENES)
+@pytest.mark.parametrize("config", SCENES)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_stamps_of_the_classes(scenario: Scenario, seed: int) -> None:
-    assert lockstep(scenario, seed) > 100
+def test_the_stamps_of_the_classes(config: SimulationConfig, seed: int) -> None:
+    assert lockstep(config, seed) > 100
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -140,8 +147,8 @@ def test_the_stamps_of_the_classes_in_any_scenario(seed: int) -> None:
 
 
 def test_lossy_copies_teach_nobody() -> None:
-    whole = Scenario(Mesh(4), links=Links(Delay(0.0, 0.1)), duration_s=2.0)
-    lossy = Scenario(Mesh(4), links=Links(Delay(0.0, 0.1), loss=0.5), duration_s=2.0)
+    whole = SimulationConfig(Mesh(4), links=Links(Delay(0.0, 0.1)), duration_s=2.0)
+    lossy = SimulationConfig(Mesh(4), links=Links(Delay(0.0, 0.1), loss=0.5), duration_s=2.0)
     complete, lost = compute_timestamps(whole, 1)[0], compute_timestamps(lossy, 1)[0]
     assert 0.3 < len(lost.sender) / len(complete.sender) < 0.7
     assert complete.vector is not None
@@ -163,14 +170,17 @@ def test_some_observers_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "key"),
+    ("config", "key"),
     [
-        (Scenario(Hierarchy((2,), 2)), "topology"),
-        (Scenario(Mesh(3), links=Links(partitions=(Partition(0.0, 1.0, (0,)),))), "partitions"),
-        (Scenario(Mesh(3), links=Links(duplicate=0.1)), "duplicate"),
-        (Scenario(Mesh(3), workload=Workload(fanout=1)), "workload"),
+        (SimulationConfig(Hierarchy((2,), 2)), "topology"),
+        (
+            SimulationConfig(Mesh(3), links=Links(partitions=(Partition(0.0, 1.0, (0,)),))),
+            "partitions",
+        ),
+        (SimulationConfig(Mesh(3), links=Links(duplicate=0.1)), "duplicate"),
+        (SimulationConfig(Mesh(3), workload=Workload(fanout=1)), "workload"),
     ],
 )
-def test_what_has_no_stamps_here(scenario: Scenario, key: str) -> None:
-    with pytest.raises(ScenarioError, match=key):
-        compute_timestamps(scenario, 1)
+def test_what_has_no_stamps_here(config: SimulationConfig, key: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        compute_timestamps(config, 1)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from antecede.cli import main
-from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.file import format_toml, read_scenario, write_config
-from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario
+from antecede.errors import ConfigError
+from antecede.lab.simulate.config.file import format_toml, read_config, write_config
+from antecede.lab.simulate.config.model import Clocks, Links, Partition, SimulationConfig
 from antecede.lab.simulate.config.values import config_with_settings
 from antecede.lab.simulate.members import make_members
 from antecede.lab.simulate.topology import Mesh
@@ -61,8 +61,8 @@ def test_what_does_nothing_is_refused_by_name(
 ) -> None:
     path = tmp_path / "run.toml"
     path.write_text(format_toml(values(more)))
-    with pytest.raises(ScenarioError) as raised:
-        read_scenario(path)
+    with pytest.raises(ConfigError) as raised:
+        read_config(path)
     assert str(raised.value).startswith(f"{path}: {key}: ")
     assert why in str(raised.value)
     assert main(["simulate", str(path)]) == 2
@@ -73,7 +73,7 @@ def test_what_does_nothing_is_refused_by_name(
 def test_what_does_something_is_taken(more: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(format_toml(values(more)))
-    read_scenario(path)
+    read_config(path)
 
 
 @pytest.mark.parametrize("end", ["", "/no-null-messages"])
@@ -90,27 +90,27 @@ def test_it_is_left_out_and_said_where_that_is_asked_for(
     more: dict[str, Any], key: str, why: str
 ) -> None:
     before = values(more)
-    scenario, left = config_with_settings(before, {"run.sample_s": 0.1})
+    config, left = config_with_settings(before, {"run.sample_s": 0.1})
     assert list(left) == [key]
     assert why in left[key]
     assert before == values(more)
-    assert len(scenario.links.partitions) == (key == "links.partitions[2]")
+    assert len(config.links.partitions) == (key == "links.partitions[2]")
 
 
 def test_options_are_left_out_by_what_the_protocol_does_with_them() -> None:
     linear = values({"protocol": {"name": "linear", "options": {"heartbeat_s": 0.5}}})
-    scenario, left = config_with_settings(linear, {"options.delivery": "null"})
-    assert (scenario.options["heartbeat_s"], left) == (0.5, {})
-    scenario, left = config_with_settings(linear, {"options.delivery": "bound"})
-    assert scenario.options == {"delivery": "bound"}
+    config, left = config_with_settings(linear, {"options.delivery": "null"})
+    assert (config.options["heartbeat_s"], left) == (0.5, {})
+    config, left = config_with_settings(linear, {"options.delivery": "bound"})
+    assert config.options == {"delivery": "bound"}
     assert left == {"protocol.options.heartbeat_s": "no effect without delivery=null or retry_s"}
-    scenario, left = config_with_settings(linear, {"protocol": "bss"})
-    assert (scenario.options, list(left)) == ({}, ["protocol.options.heartbeat_s"])
-    scenario, left = config_with_settings(linear, {"protocol": "linear/no-null-messages"})
+    config, left = config_with_settings(linear, {"protocol": "bss"})
+    assert (config.options, list(left)) == ({}, ["protocol.options.heartbeat_s"])
+    config, left = config_with_settings(linear, {"protocol": "linear/no-null-messages"})
     assert "beside as_published=no-null-messages" in left["protocol.options.heartbeat_s"]
     none = values({"protocol": {"name": "linear", "without": ["retry_s", "heartbeat_s"]}})
-    scenario, left = config_with_settings(none, {"protocol": "bss"})
-    assert (scenario.options, len(left)) == ({}, 2)
+    config, left = config_with_settings(none, {"protocol": "bss"})
+    assert (config.options, len(left)) == ({}, 2)
 
 
 def test_what_is_set_must_be_used() -> None:
@@ -120,23 +120,23 @@ def test_what_is_set_must_be_used() -> None:
         {"workload.recent": 3},
         {"links.partitions": [{**LATE}], "protocol": "bss"},
     ):
-        with pytest.raises(ScenarioError):
+        with pytest.raises(ConfigError):
             config_with_settings(linear, setting)
 
 
 def test_an_option_may_name_a_member_of_the_run() -> None:
     named = values({"protocol": {"name": "total", "options": {"sequencer": 2}}})
     assert config_with_settings(named, {})[0].options == {"sequencer": 2}
-    with pytest.raises(ScenarioError, match=r"the sequencer 2 is not in the group \(0, 1\)"):
+    with pytest.raises(ConfigError, match=r"the sequencer 2 is not in the group \(0, 1\)"):
         config_with_settings(named, {"members": 2})
 
 
 def test_what_is_written_leaves_out_what_does_nothing(tmp_path: Path) -> None:
     links = Links(partitions=(Partition(5.0, 6.0, (0,)),), buffer=3)
-    odd = Scenario(Mesh(3), "bss", links=links, clocks=Clocks(1.0, resync_s=3.0))
+    odd = SimulationConfig(Mesh(3), "bss", links=links, clocks=Clocks(1.0, resync_s=3.0))
     write_config(odd, tmp_path / "run.toml")
-    again = read_scenario(tmp_path / "run.toml")
-    assert again == Scenario(Mesh(3), "bss", clocks=Clocks(1.0))
+    again = read_config(tmp_path / "run.toml")
+    assert again == SimulationConfig(Mesh(3), "bss", clocks=Clocks(1.0))
 
 
 MINE = """
@@ -157,14 +157,14 @@ def test_options_of_ones_own_are_left_out_likewise(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     protocol = {"name": "mine.py:Mine", "options": {"k": 4}}
     path = str(tmp_path / "run.toml")
-    scenario, left = config_with_settings(
+    config, left = config_with_settings(
         values({"protocol": protocol}), {"options.deep": True}, path
     )
-    assert (scenario.options, left) == ({"k": 4, "deep": True}, {})
-    scenario, left = config_with_settings(
+    assert (config.options, left) == ({"k": 4, "deep": True}, {})
+    config, left = config_with_settings(
         values({"protocol": protocol}), {"options.deep": False}, path
     )
-    assert scenario.options == {"deep": False}
+    assert config.options == {"deep": False}
     assert left == {"protocol.options.k": "no effect without deep"}
 
 
@@ -177,11 +177,11 @@ def test_a_table_is_an_option_in_a_file_too(
         '[topology]\nkind = "mesh"\npeers = 3\n[run]\nduration_s = 0.2\n'
         '[protocol]\nname = "mine.py:Mine"\noptions = { table = { a = 1, b = [2, 3] } }\n'
     )
-    scenario = read_scenario(path)
-    assert scenario.options == {"table": {"a": 1, "b": (2, 3)}}
-    assert make_members(scenario, 1).members[0].table == (("a", 1), ("b", (2, 3)))  # type: ignore[attr-defined]
-    write_config(scenario, tmp_path / "again.toml")
-    assert read_scenario(tmp_path / "again.toml") == scenario
+    config = read_config(path)
+    assert config.options == {"table": {"a": 1, "b": (2, 3)}}
+    assert make_members(config, 1).members[0].table == (("a", 1), ("b", (2, 3)))  # type: ignore[attr-defined]
+    write_config(config, tmp_path / "again.toml")
+    assert read_config(tmp_path / "again.toml") == config
     path.write_text(path.read_text().replace("table = {", "k = {"))
     assert main(["simulate", str(path)]) == 2
     told = " ".join(capsys.readouterr().err.split())

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from antecede.lab.simulate.config.model import Scenario, Workload
+from antecede.lab.simulate.config.model import SimulationConfig, Workload
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh, PubSub
 from antecede.lab.simulate.workload import Traffic, draw_subscriptions, list_topics
-from tests.lab.simulate.scenes import TALK, scenario_of
+from tests.lab.simulate.small_configs import TALK, config_of
 
 
 def test_addressees_are_others_drawn_evenly() -> None:
-    traffic = Traffic(Scenario(Mesh(6), workload=Workload(fanout=2)), 3)
+    traffic = Traffic(SimulationConfig(Mesh(6), workload=Workload(fanout=2)), 3)
     counted: Counter[int] = Counter()
     for message in range(3000):
         chosen = traffic.choose_addressees(message, 4)
@@ -27,13 +27,13 @@ def test_addressees_are_others_drawn_evenly() -> None:
 
 def test_everybody_is_nobody_in_particular() -> None:
     for fanout in (None, 5, 9):
-        traffic = Traffic(Scenario(Mesh(6), workload=Workload(fanout=fanout)), 3)
+        traffic = Traffic(SimulationConfig(Mesh(6), workload=Workload(fanout=fanout)), 3)
         assert traffic.choose_addressees(0, 4) is None
 
 
 def test_a_message_for_some_goes_to_them_alone() -> None:
-    scenario = scenario_of("ses", topology=Mesh(5), workload=replace(TALK, fanout=2))
-    result, run = run_readable(scenario, 2, record=True)
+    config = config_of("ses", topology=Mesh(5), workload=replace(TALK, fanout=2))
+    result, run = run_readable(config, 2, record=True)
     assert result.figures["deliveries"] == 2 * result.figures["sent"]
     for _, member, message in run.deliveries():
         assert member in run.receivers(message)
@@ -53,7 +53,7 @@ def test_subscriptions_and_publications_have_1_to_so_many_topics() -> None:
     assert set(each) == set(names)
     assert all(150 < count < 270 for count in each.values())
     workload = Workload("random", messages=10, topics=3)
-    traffic = Traffic(Scenario(topology, "htbc", workload=workload), 1)
+    traffic = Traffic(SimulationConfig(topology, "htbc", workload=workload), 1)
     found = [traffic.choose_topics(message) for message in range(3000)]
     assert Counter(map(len, found)).keys() == {1, 2, 3}
     assert all(list(topics) == sorted(set(topics)) for topics in found)
@@ -66,8 +66,8 @@ def test_everybody_subscribes_to_all_unless_said() -> None:
 
 def test_answers_are_to_what_was_delivered_lately() -> None:
     workload = replace(TALK, answers=0.7, recent=3)
-    scenario = scenario_of("sb", workload=workload, duration_s=4.0)
-    _, run = run_readable(scenario, 2, record=True)
+    config = config_of("sb", workload=workload, duration_s=4.0)
+    _, run = run_readable(config, 2, record=True)
     delivered: dict[int, list[int]] = {}
     answers = asked = 0
     for _, kind, member, message in run.events():

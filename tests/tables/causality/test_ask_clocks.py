@@ -13,7 +13,7 @@ from antecede.lab.simulate.outputs.trace import write_trace
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.tables.audit import audit
 from antecede.tables.trace.reader import ReadOptions
-from tests.lab.simulate.scenes import scenario_of
+from tests.lab.simulate.small_configs import config_of
 from tests.tables.conftest import Command
 
 REGEX = r"(?<date>\S+) (?<host>\S+) (?<clock>{.*}) (?<event>.*)"
@@ -61,7 +61,7 @@ def test_vector_clocks_with_times(tmp_path: Path, asked: Any) -> None:
 
 def test_a_simulated_run(tmp_path: Path, asked: Any) -> None:
     path = tmp_path / "run.parquet"
-    scenario = scenario_of("idr", clocks=Clocks(accuracy_s=0.3))
+    scenario = config_of("idr", clocks=Clocks(accuracy_s=0.3))
     _, run = run_readable(scenario, 3, True)
     write_trace(run, path)
     whole = audit([path]).details["clock_skew"]

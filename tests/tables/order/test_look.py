@@ -10,7 +10,7 @@ import pytest
 from antecede.cli import main
 from antecede.lab.simulate.outputs.trace import write_trace
 from antecede.lab.simulate.reference_engine import run_readable
-from tests.lab.simulate.scenes import scenario_of
+from tests.lab.simulate.small_configs import config_of
 
 CLOCKED = 'P {"P":1}\nfirst\nQ {"P":1,"Q":1}\nsecond\n'
 
@@ -39,7 +39,7 @@ def test_what_is_printed_opens(
         log.write_text(CLOCKED)
     else:
         log = tmp_path / "run.parquet"
-        write_trace(run_readable(scenario_of("idr"), 0, True)[1], log)
+        write_trace(run_readable(config_of("idr"), 0, True)[1], log)
     assert main(["order", str(log), "-o", str(out), *words]) == 0
     command = told(capsys.readouterr().out)
     assert command[:2] == ["antecede", "view"]

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from antecede.core.diagram_model import SEND
-from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import load_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from antecede.lab.diagram.scenario_diagram import from_run
 from antecede.tables.view.diagrams import trace_of
 from antecede.tables.view.render_model import picture
@@ -231,7 +231,7 @@ def test_a_counterexample_as_a_page(tmp_path: Path, command: Command) -> None:
 @pytest.mark.slow
 def test_every_scenario_becomes_a_trace() -> None:
     for path in sorted((ROOT / "scenarios").glob("*.scenario")):
-        diagram = from_run(run_script(load_script(path)))
+        diagram = from_run(run_scenario(load_scenario(path)))
         trace = trace_of(diagram)
         kinds = trace.events["kind"].to_pylist()
         assert kinds.count("send") >= len([mark for mark in diagram.marks if mark.kind == SEND])

@@ -573,13 +573,13 @@ def test_lines_end_near_the_picture_and_stay_where_they_are(opened: Opened) -> N
 
 def test_a_broken_promise_is_crossed_out_and_named_in_red(opened: Opened, tmp_path: Path) -> None:
     from antecede.cli.files.pages import write_page_of
-    from antecede.lab.check.scenario.parse import parse_script
-    from antecede.lab.check.scenario.run import run_script
+    from antecede.lab.check.scenario.parse import parse_scenario
+    from antecede.lab.check.scenario.run import run_scenario
     from antecede.lab.diagram.scenario_diagram import from_run
 
     text = "protocol unordered\nmembers A B\nsend A a1\nsend A a2\narrive B a2\n"
     file = tmp_path / "check.html"
-    run = run_script(parse_script(text), relation=Relation.BY_DELIVERY)
+    run = run_scenario(parse_scenario(text), relation=Relation.BY_DELIVERY)
     write_page_of(from_run(run), "a2 before a1", file)
     shown = opened(file.as_uri())
     assert shown.evaluate("antecede.model.meta.broken") == [2]

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede sweep`."""
     add = parser.add_argument
     add(
-        "scenario",
+        "config",
         metavar="CONFIG",
         help="simulation config (.toml), as in docs/reference/simulation.md",
     )
@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs is not None and args.jobs < 1:
         raise InputError(f"--jobs {args.jobs}: expected 1 or more")
     check_spark(args)
-    sweep = sweeps.read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
+    sweep = sweeps.read_sweep(args.config, args.over, range(args.seed, args.seed + args.seeds))
     folder = Path(args.output or Path("out", "sweeps", sweep.path.stem))
-    check_folder(folder, (*WRITTEN, sweeps.TABLE), [args.scenario])
+    check_folder(folder, (*WRITTEN, sweeps.TABLE), [args.config])
     if not (args.force or args.no_cache):  # --no-cache ignores the folder
         sweeps.check_same_grid(sweep, folder)
     begin = time.monotonic()
@@ -104,7 +104,7 @@ def _open_engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
     if args.engine == "local":
         yield framework.Processes(args.jobs or framework.cores())
         return
-    with open_spark_engine(args, f"antecede sweep {Path(args.scenario).name}") as engine:
+    with open_spark_engine(args, f"antecede sweep {Path(args.config).name}") as engine:
         yield engine
 
 

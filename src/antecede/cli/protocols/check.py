@@ -17,7 +17,7 @@ from antecede.core.protocols.options import split_options
 from antecede.errors import LocalError
 from antecede.lab.check import CaseResult, Verdict, cases, judge_all, run_check
 from antecede.lab.check.harness import LIMIT_S
-from antecede.lab.check.scenario import report, run_of, script_of
+from antecede.lab.check.scenario import format_failure, report, run_of
 from antecede.lab.diagram import draw_svg, from_run
 
 NORMAL, LARGE = "normal", "large"
@@ -184,7 +184,7 @@ def _write_counterexample(verdict: Verdict, args: argparse.Namespace) -> None:
         return
     if args.output_scenario:
         path = Path(args.output_scenario)
-        save_text(path, script_of(shown[-1], path))
+        save_text(path, format_failure(shown[-1], path))
         print(f"Counterexample as a scenario: {args.output_scenario}", file=sys.stderr)
     if args.output_svg:
         save_text(Path(args.output_svg), draw_svg(from_run(run_of(shown[-1]))))

@@ -14,9 +14,22 @@ from antecede.cli.files.output import check_apart, check_writable, draft_of, sav
 from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import seconds_text, seconds_with_sign
 from antecede.core.diagram_model import Diagram
-from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
+from antecede.errors import FormatError, InputError, MissingExtraError, ScenarioError
 from antecede.formatting import pluralize
-from antecede.lab.check import scenario
+from antecede.lab.check.scenario import (
+    JUDGES,
+    Scenario,
+    ScenarioRun,
+    Setup,
+    Words,
+    channel_line,
+    check_output,
+    find_changed_states,
+    list_names,
+    load_scenario,
+    run_scenario,
+    under,
+)
 from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stack_diagrams
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
@@ -35,7 +48,7 @@ Exit code: 1 if the output differs from what the scenario expects, else 0.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede draw`."""
     add = parser.add_argument
-    add("script", metavar="SCENARIO", help="scenario file (.scenario), or a vector-clock log")
+    add("scenario", metavar="SCENARIO", help="scenario file (.scenario), or a vector-clock log")
     add(
         "--protocol",
         metavar="NAME,...",
@@ -43,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--relation",
-        choices=tuple(scenario.JUDGES),
+        choices=tuple(JUDGES),
         help="relation whose violations are marked (default: the protocol's promise)",
     )
     add("--states", action="store_true", help="print states of members after each change")
@@ -76,23 +89,23 @@ def run(args: argparse.Namespace) -> int:
         if (out := getattr(args, f"output_{format}"))
     }
     for out in outs.values():
-        check_writable(out, [args.script], args.force)
+        check_writable(out, [args.scenario], args.force)
     check_apart(*outs.values())
-    if args.regex is not None or not _is_scenario(args.script):
+    if args.regex is not None or not _is_scenario(args.scenario):
         return _draw_log(args, outs)
-    why = f"{args.script} is a scenario, not a log"
+    why = f"{args.scenario} is a scenario, not a log"
     refuse_unused(args, why, unused=["regex", "run_delimiter", "run_id"])
     return _draw_scenario(args, outs)
 
 
 def _draw_scenario(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
-    script = _load_scenario(args.script)
+    scenario = _load_scenario(args.scenario)
     names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
     if args.protocol is not None and not names:
         raise InputError("--protocol: expected NAME,...")
-    relation = scenario.JUDGES[args.relation] if args.relation else None
-    scripts = [scenario.under(script, name) for name in names] or [script]
-    done = [scenario.run_script(one, states=args.states, relation=relation) for one in scripts]
+    relation = JUDGES[args.relation] if args.relation else None
+    scenarios = [under(scenario, name) for name in names] or [scenario]
+    done = [run_scenario(one, states=args.states, relation=relation) for one in scenarios]
     for one in done:
         for line in explain(one):
             print(textwrap.fill(line, _width(args), subsequent_indent=" " * 6) if line else "")
@@ -101,18 +114,18 @@ def _draw_scenario(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     if names:
         wrong = [pluralize(len(one.violations()), "violation") for one in done]
         titles = [
-            one.script.setup.protocol + (f": {found}" if one.violations() else "")
+            one.scenario.setup.protocol + (f": {found}" if one.violations() else "")
             for one, found in zip(done, wrong, strict=True)
         ]
     diagrams = stack_diagrams(done, titles)
     _show(args, outs, diagrams)
     # The expected output of a scenario holds for its own relation.
-    own = [scenario.run_script(one) for one in scripts] if relation else done
+    own = [run_scenario(one) for one in scenarios] if relation else done
     differs = [
         line
         for one in own
         if any(m.command.expected for m in one.results)
-        for line in scenario.check_output(one)
+        for line in check_output(one)
     ]
     for line in differs:
         print(f"antecede: {line}", file=sys.stderr)
@@ -120,7 +133,7 @@ def _draw_scenario(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
 
 
 def _draw_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
-    why = f"{args.script} is a log, not a scenario"
+    why = f"{args.scenario} is a log, not a scenario"
     refuse_unused(args, why, unused=["protocol", "relation", "states"])
     try:
         from antecede.tables.causality import from_clocks
@@ -129,12 +142,12 @@ def _draw_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
         raise MissingExtraError("logs", "trace") from error
     options = ReadOptions(regex=args.regex, delimiter=args.run_delimiter)
     try:
-        trace = read([args.script], "shiviz", options)
+        trace = read([args.scenario], "shiviz", options)
     except FormatError:
         if args.regex is None:
-            _load_scenario(args.script)  # raises the error of scenarios
+            _load_scenario(args.scenario)  # raises the error of scenarios
         raise
-    title = Path(args.script).name
+    title = Path(args.scenario).name
     _show(args, outs, [from_clocks(trace, args.run_id, title)])
     if aside := len(trace.quarantine):
         print(f"\n{pluralize(aside, 'bad line')} excluded; antecede audit lists the reasons")
@@ -171,44 +184,44 @@ def _is_scenario(path: str) -> bool:
     if Path(path).suffix == ".scenario" or not Path(path).is_file():
         return True
     try:
-        scenario.load_script(path)
-    except ScriptError:
+        load_scenario(path)
+    except ScenarioError:
         return False
     return True
 
 
-def _load_scenario(path: str) -> scenario.Script:
-    """Return the scenario. Raise ScriptError, which names the commands for other files."""
+def _load_scenario(path: str) -> Scenario:
+    """Return the scenario. Raise ScenarioError, which names the commands for other files."""
     try:
-        return scenario.load_script(path)
-    except ScriptError as error:
+        return load_scenario(path)
+    except ScenarioError as error:
         named = Path(path).suffix == ".scenario" or not Path(path).is_file()
         if named or not ("unknown command" in error.message or "UTF-8" in error.message):
             raise
-        raise ScriptError(
+        raise ScenarioError(
             "is not a scenario (commands such as protocol, members, send); for logs, traces and "
             "tables use antecede audit, order or convert (--regex for your own log format)",
             path=path,
         ) from error
 
 
-def explain(done: scenario.ScriptRun) -> Iterator[str]:
+def explain(done: ScenarioRun) -> Iterator[str]:
     """Yield the scenario as text: heading, a numbered line per action, held messages.
 
     The lines after an action are the states that it changed, if the run recorded them.
     """
-    script = done.script
-    if script.title:
-        yield script.title
-    setup = script.setup
+    scenario = done.scenario
+    if scenario.title:
+        yield scenario.title
+    setup = scenario.setup
     options = "".join(f", {name}={value}" for name, value in setup.options)
-    source = f" · {script.source}" if script.source else ""
+    source = f" · {scenario.source}" if scenario.source else ""
     yield f"protocol {setup.protocol}{options}{source}"
     yield from _describe_bounds(setup)
     yield ""
-    words = scenario.Words(done.relation)
+    words = Words(done.relation)
     states: dict[int, list[str]] = {}
-    for result, name, fields in scenario.find_changed_states(done.results):
+    for result, name, fields in find_changed_states(done.results):
         text = ", ".join(f"{field} = {value}" for field, value in fields.items())
         states.setdefault(result.number, []).append(f"      {name} keeps {text}")
     for result in done.results:
@@ -217,11 +230,11 @@ def explain(done: scenario.ScriptRun) -> Iterator[str]:
             yield from states.get(result.number, ())
     for held in done.held:
         yield f"      At the end {held.at} still holds {held.label}: {words.waits(held)}."
-    if line := scenario.channel_line(done):
+    if line := channel_line(done):
         yield f"      {line}"
 
 
-def _describe_bounds(setup: scenario.Setup) -> Iterator[str]:
+def _describe_bounds(setup: Setup) -> Iterator[str]:
     bounds = setup.bounds
     if bounds is not None:
         delays = f"delays {seconds_text(bounds.least_ns)} to {seconds_text(bounds.most_ns)} s"
@@ -237,7 +250,7 @@ def _describe_bounds(setup: scenario.Setup) -> Iterator[str]:
     if off := [
         f"{at}'s is {seconds_with_sign(offset)} s off" for at, offset in setup.clocks if offset
     ]:
-        yield f"clocks: {scenario.list_names(tuple(off))}"
+        yield f"clocks: {list_names(tuple(off))}"
     if setup.subscriptions:
-        read = (f"{at} reads {scenario.list_names(topics)}" for at, topics in setup.subscriptions)
+        read = (f"{at} reads {list_names(topics)}" for at, topics in setup.subscriptions)
         yield f"topics: {'; '.join(read)}"

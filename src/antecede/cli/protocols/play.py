@@ -8,16 +8,16 @@ from antecede.cli.files.browser import serve_until_interrupted
 from antecede.cli.option_rules import excludes
 from antecede.core.pages import LocalServer
 from antecede.errors import InputError
-from antecede.lab.check.scenario import script_file
+from antecede.lab.check.scenario import read_scenario_file
 from antecede.lab.play import Bench, Opened
 
-OPTION_RULES = (excludes("script", "exercise", why="an exercise has its own scenario"),)
+OPTION_RULES = (excludes("scenario", "exercise", why="an exercise has its own scenario"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede play`."""
     add = parser.add_argument
-    add("script", nargs="?", metavar="SCENARIO", help="scenario file (.scenario)")
+    add("scenario", nargs="?", metavar="SCENARIO", help="scenario file (.scenario)")
     add(
         "--protocol",
         metavar="NAME,...",
@@ -35,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
     names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
     if args.protocol is not None and not names:
         raise InputError("--protocol: expected NAME,...")
-    if args.script is None:
+    if args.scenario is None:
         opened = Opened(protocols=names, exercise=args.exercise)
     else:
-        opened = Opened(script_file(args.script), args.script, names)
+        opened = Opened(read_scenario_file(args.scenario), args.scenario, names)
     opened.try_protocols()
     site = Bench(opened)
     try:

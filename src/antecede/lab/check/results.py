@@ -115,7 +115,7 @@ class Failure(NamedTuple):
         detail = f"the first {SHOWN_ACTIONS} of {len(self.actions)} actions are shown"
         return self._replace(actions=self.actions[:SHOWN_ACTIONS], detail=detail)
 
-    def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
+    def to_scenario(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
         """Return the counterexample as scenario text; user files relative to `folder`."""
         protocol = (
             make_relative_name(folder, self.setup.protocol) if folder else self.setup.protocol
@@ -194,6 +194,6 @@ def _to_dict(part: Exploration | Suite) -> dict[str, Any]:
     if part.failure is not None:
         failure = part.failure._asdict()
         del failure["setup"]
-        script = part.failure.script()
-        plain["failure"] = {**failure, "actions": part.failure.lines(), "scenario": script}
+        scenario = part.failure.to_scenario()
+        plain["failure"] = {**failure, "actions": part.failure.lines(), "scenario": scenario}
     return plain

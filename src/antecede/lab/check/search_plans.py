@@ -83,7 +83,7 @@ def _plan_timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTe
         yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
     # A third message shows that no earlier one can arrive; its sender matters, not its name.
     if messages == TIMED_MESSAGES and members > 2 and not size.quick:
-        limits = SearchLimits(3, send_until=first, script=(0, 0, 1), extremes=True)
+        limits = SearchLimits(3, send_until=first, senders=(0, 0, 1), extremes=True)
         for offsets in every:
             yield target.flat(members, offsets), limits
     if size.thorough:
@@ -145,7 +145,7 @@ def _plan_hierarchies(
     if size.thorough:
         yield target.hierarchy((1, 1), 1), SearchLimits(2)
         first, *_, last = whole.names
-        yield whole, SearchLimits(4, script=(last, first, last, first))
+        yield whole, SearchLimits(4, senders=(last, first, last, first))
 
 
 def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SuitePlan]]:

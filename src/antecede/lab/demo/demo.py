@@ -17,7 +17,7 @@ from antecede.formatting import count_and_part, duration, table
 from antecede.lab.check import NEEDLESS_HOLD, STUCK, Failure
 from antecede.lab.check.harness import make_flat_group
 from antecede.lab.check.model_checker import SearchLimits, explore
-from antecede.lab.check.scenario import ScriptRun, parse_script, run_script
+from antecede.lab.check.scenario import ScenarioRun, parse_scenario, run_scenario
 from antecede.lab.demo import engines
 from antecede.lab.demo.arrivals import Arrivals
 from antecede.lab.demo.evaluation import DELAY, MeasuredOverhead, evaluate, format_evaluation
@@ -36,7 +36,7 @@ class Counterexample(NamedTuple):
 
     states: int
     failure: Failure
-    run: ScriptRun
+    run: ScenarioRun
 
 
 def check_published_bss() -> Counterexample:
@@ -47,10 +47,12 @@ def check_published_bss() -> Counterexample:
     exploration = explore(group, SearchLimits(MESSAGES, ignored=frozenset({NEEDLESS_HOLD, STUCK})))
     if exploration.failure is None:
         raise AssertionError("the published condition 2 of BSS must fail within three messages")
-    text = exploration.failure.script(
+    text = exploration.failure.to_scenario(
         "BSS with condition 2 as published", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
     )
-    return Counterexample(exploration.states, exploration.failure, run_script(parse_script(text)))
+    return Counterexample(
+        exploration.states, exploration.failure, run_scenario(parse_scenario(text))
+    )
 
 
 class Comparison(NamedTuple):

@@ -6,7 +6,7 @@ import statistics
 from typing import NamedTuple
 
 from antecede.formatting import table
-from antecede.lab.reproductions import scenario_of
+from antecede.lab.reproductions import config_of
 from antecede.lab.reproductions.framework import read_page
 from antecede.lab.simulate import simulate
 from antecede.lab.simulate.outputs import Measures
@@ -30,7 +30,7 @@ def evaluate() -> list[MeasuredOverhead]:
     """Simulate the groups and return the average overhead of a message."""
     measures = Measures(encoded=False, ds=False, storage=False)
     figures = [
-        simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=measures).figures
+        simulate(config_of(DELAY, peers, MEASURED_S), SEED, measures=measures).figures
         for peers in PEERS
     ]
     page, measured = read_page("antecede.lab.reproductions.hierarchy"), []

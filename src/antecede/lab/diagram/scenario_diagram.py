@@ -21,17 +21,17 @@ from antecede.lab.check.scenario import (
     CONTROL_SENT,
     CommandResult,
     ScenarioEvent,
-    ScriptRun,
+    ScenarioRun,
     find_changed_states,
 )
 
 
-def from_run(run: ScriptRun, title: str = "") -> Diagram:
+def from_run(run: ScenarioRun, title: str = "") -> Diagram:
     """Return the diagram of an executed scenario."""
     return _DiagramBuilder(run, {}, title).build()
 
 
-def stack_diagrams(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
+def stack_diagrams(runs: Sequence[ScenarioRun], titles: Sequence[str]) -> list[Diagram]:
     """Return the diagrams of a scenario under several protocols, with a common time axis."""
     width = compute_widths(runs)
     return [
@@ -39,7 +39,7 @@ def stack_diagrams(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Dia
     ]
 
 
-def compute_widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
+def compute_widths(runs: Iterable[ScenarioRun]) -> dict[int, int]:
     """Return the width of each numbered action on the common axis of these runs."""
     width: dict[int, int] = {}
     for run in runs:
@@ -51,9 +51,9 @@ def compute_widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
 
 
 class _DiagramBuilder:
-    def __init__(self, run: ScriptRun, width: Mapping[int, int], title: str) -> None:
+    def __init__(self, run: ScenarioRun, width: Mapping[int, int], title: str) -> None:
         self.run, self.width, self.title = run, width, title
-        setup = run.script.setup
+        setup = run.scenario.setup
         supers = {name for name, _ in setup.internal}
         joined = [h.label for h in run.occurrences() if h.kind == harness.JOINED]
         names = [*setup.everybody(), *joined]
@@ -83,7 +83,7 @@ class _DiagramBuilder:
             self._add_in_flight(source, label, target)
         holds = sorted(self.holds, key=lambda held: (held.begin, held.lane))
         return Diagram(
-            self.title or self.run.script.title,
+            self.title or self.run.scenario.title,
             *(tuple(self.timelines), tuple(self.marks), tuple(self.arrows), tuple(holds)),
             *(0.0, self.time + 1.0, "step", tuple(self.ticks)),
             states=tuple(self.states),

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from antecede.errors import InputError
 from antecede.formatting import pluralize
 from antecede.lab.check.harness import ARRIVED, DELIVERED, FORWARDED, JOINED, LOST, RELEASED, SENT
-from antecede.lab.check.scenario import CONTROL_SENT, ScenarioEvent, ScriptRun
+from antecede.lab.check.scenario import CONTROL_SENT, ScenarioEvent, ScenarioRun
 from antecede.lab.play.runner import run_protocol
 from antecede.lab.play.side_by_side import choose_protocols, find_relation, parse_limited
 
@@ -50,7 +50,7 @@ class CutExecution(NamedTuple):
 
 
 def build_execution(
-    run: ScriptRun, members: tuple[str, ...], *, deliveries: bool = False
+    run: ScenarioRun, members: tuple[str, ...], *, deliveries: bool = False
 ) -> CutExecution:
     """Return the events of a run; `deliveries`: count deliveries instead of arrivals."""
     builder = _ExecutionBuilder(members, deliveries)

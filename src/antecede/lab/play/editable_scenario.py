@@ -15,11 +15,11 @@ from antecede.lab.check.scenario import (
     Join,
     Leave,
     Lose,
-    Script,
+    Scenario,
     Send,
     Setup,
     format_action,
-    parse_script,
+    parse_scenario,
 )
 
 SETTINGS: Final = ("title", "source", "protocol", "members", "internal", "external", "bounds",
@@ -62,8 +62,8 @@ class EditableScenario(NamedTuple):
     @classmethod
     def from_text(cls, text: str, path: str) -> EditableScenario:
         """Return the parts of a text; raises ScenarioError."""
-        script = parse_script(text, path)
-        action_at = {command.line: command.action for command in script.commands}
+        scenario = parse_scenario(text, path)
+        action_at = {command.line: command.action for command in scenario.commands}
         first = min(action_at, default=len(text.splitlines()) + 1)
         lines = list(enumerate(text.splitlines(), start=1))
         setting = [n for n, line in lines if n < first and _is_setting(line)]
@@ -92,14 +92,14 @@ class EditableScenario(NamedTuple):
         kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
         return "\n".join(kept).strip("\n") + "\n"
 
-    def to_scenario(self) -> Script:
+    def to_scenario(self) -> Scenario:
         """Return the parsed scenario; raises ScenarioError."""
-        return parse_script(self.to_text(), self.path)
+        return parse_scenario(self.to_text(), self.path)
 
     @property
     def setup(self) -> Setup:
         """Parsed settings of the preamble."""
-        return parse_script("\n".join(self.preamble), self.path).setup
+        return parse_scenario("\n".join(self.preamble), self.path).setup
 
     @property
     def actions(self) -> list[Action]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from antecede.errors import ScriptError
+from antecede.errors import ScenarioError
 from antecede.lab.check.scenario import (
     CONTROL_PREFIXES,
     Action,
@@ -22,7 +22,7 @@ from antecede.lab.check.scenario import (
     ShowHeld,
     ShowState,
     format_action,
-    parse_script,
+    parse_scenario,
     rename,
 )
 from antecede.lab.play.editable_scenario import (
@@ -130,7 +130,7 @@ def _find_absent_queries(scenario: EditableScenario) -> list[int]:
 def _reparse(scenario: EditableScenario) -> EditableScenario:
     try:
         again = EditableScenario.from_text(scenario.to_text(), scenario.path)
-    except ScriptError as error:
+    except ScenarioError as error:
         raise EditError(error.message) from error
     if again.actions != scenario.actions:
         raise EditError("the edit cannot be written as scenario lines")
@@ -326,8 +326,8 @@ def _read_line(line: object) -> str:
 def _parse_block(line: object) -> Block:
     text = _read_line(line)
     try:
-        commands = parse_script(f"protocol fifo\nmembers A\n{text}").commands
-    except ScriptError as error:
+        commands = parse_scenario(f"protocol fifo\nmembers A\n{text}").commands
+    except ScenarioError as error:
         raise EditError(error.message) from error
     if len(commands) != 1:
         raise EditError(f"'{text}' is not an action")

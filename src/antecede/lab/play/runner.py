@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from antecede.core.group import ALIASES
 from antecede.core.protocols import ENTRIES, Relation, promise
 from antecede.core.protocols.options import options_of
-from antecede.errors import AntecedeError, LocalError, ScriptError
+from antecede.errors import AntecedeError, LocalError, ScenarioError
 from antecede.lab.check import is_file_target, load_class
 from antecede.lab.check.harness import (
     SENT,
@@ -27,14 +27,14 @@ from antecede.lab.check.harness import (
 )
 from antecede.lab.check.scenario import (
     CommandResult,
+    Scenario,
     ScenarioEvent,
+    ScenarioRun,
     ScenarioRunner,
-    Script,
-    ScriptRun,
     Setup,
     check_run,
     describe_state,
-    parse_script,
+    parse_scenario,
     under,
 )
 
@@ -56,16 +56,16 @@ class ProtocolRun(NamedTuple):
 
     name: str
     """Words after `protocol` in a scenario."""
-    scenario: Script
+    scenario: Scenario
     """Executed scenario, without printing actions, with the requested options."""
     remarks: tuple[str, ...]
     promise: str
     relation: Relation
-    run: ScriptRun | None
+    run: ScenarioRun | None
     """None: the group could not be created."""
     states: tuple[RunState, ...]
     """State before the first action, then after each."""
-    error: ScriptError | None
+    error: ScenarioError | None
     is_impossible: bool
     """True if the error is an impossible action or a rejection by a member."""
 
@@ -77,12 +77,12 @@ def own_name(setup: Setup) -> str:
 
 def parse_protocol(name: str) -> Setup:
     """Parse the words after `protocol`; raises ScenarioError."""
-    setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
+    setup = parse_scenario(f"protocol {' '.join(name.split())}\nmembers A").setup
     return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
 
 
 def run_protocol(
-    scenario: Script,
+    scenario: Scenario,
     name: str,
     relation: Relation | None = None,
     until: float | None = None,
@@ -99,16 +99,16 @@ def run_protocol(
     return run.make_result(relation)
 
 
-def make_failed_run(scenario: Script, name: str, reason: str) -> ProtocolRun:
+def make_failed_run(scenario: Scenario, name: str, reason: str) -> ProtocolRun:
     """Return the run of a protocol that could not be run; nothing of it is loaded."""
     named = parse_protocol(name)
     setup = scenario.setup._replace(protocol=named.protocol, options=named.options)
-    error = ScriptError(reason, path=scenario.path)
+    error = ScenarioError(reason, path=scenario.path)
     shown = scenario._replace(setup=setup, commands=())
     return ProtocolRun(name, shown, (), "", Relation.NONE, None, (), error, is_impossible=False)
 
 
-def adapt_scenario(scenario: Script, name: str) -> tuple[Script, tuple[str, ...]]:
+def adapt_scenario(scenario: Scenario, name: str) -> tuple[Scenario, tuple[str, ...]]:
     """Return the scenario under a protocol, and remarks on omitted bounds and subscriptions."""
     named = parse_protocol(name)
     adapted = under(scenario, named.protocol)
@@ -123,14 +123,14 @@ def adapt_scenario(scenario: Script, name: str) -> tuple[Script, tuple[str, ...]
     return adapted._replace(setup=setup), tuple(remarks)
 
 
-def _has_option(scenario: Script, protocol: str, option: str) -> bool:
+def _has_option(scenario: Scenario, protocol: str, option: str) -> bool:
     if is_file_target(protocol):
         return option in options_of(load_class(str(Path(scenario.path).parent / protocol)))
     return protocol not in ENTRIES or option in options_of(ENTRIES[protocol].load())
 
 
 class _ProtocolRunner:
-    def __init__(self, scenario: Script, name: str, max_copies: int | None) -> None:
+    def __init__(self, scenario: Scenario, name: str, max_copies: int | None) -> None:
         self.original, self.name, self.max_copies = scenario, name, max_copies
         self.scenario = scenario._replace(commands=())
         self.remarks: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class _ProtocolRunner:
         self.promise, self.relation = "", Relation.NONE
         self.results: list[CommandResult] = []
         self.states: list[RunState] = []
-        self.error: ScriptError | None = None
+        self.error: ScenarioError | None = None
         self.is_impossible = False
         self.copies = 0
 
@@ -146,7 +146,7 @@ class _ProtocolRunner:
         try:
             self.scenario, self.remarks = adapt_scenario(self.original, self.name)
             self._run_all(until)
-        except ScriptError as error:
+        except ScenarioError as error:
             self.error = error
             self.is_impossible = isinstance(error.__cause__, ImpossibleError | LocalError)
         except AntecedeError as error:
@@ -178,9 +178,9 @@ class _ProtocolRunner:
         self.copies += len(last.in_flight) + sum(1 + len(one.others) for one in last.held)
         return self.copies
 
-    def _make_error(self, words: str) -> ScriptError:
+    def _make_error(self, words: str) -> ScenarioError:
         line = self.results[-1].command.line if self.results else None
-        return ScriptError(words, path=self.original.path, line=line)
+        return ScenarioError(words, path=self.original.path, line=line)
 
     def _record_state(self, events: Sequence[ScenarioEvent]) -> None:
         assert self.runner is not None

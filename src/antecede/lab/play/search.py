@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from antecede.errors import AntecedeError, InputError
 from antecede.lab.check import Verdict, find_target, is_file_target, run_check
-from antecede.lab.check.scenario import report, script_of
+from antecede.lab.check.scenario import format_failure, report
 from antecede.lab.play.sandbox_process import STOP_TIMEOUT_S, Worker
 
 MEMBERS: Final = range(2, 11)
@@ -143,7 +143,7 @@ def _run_search(search: SearchRequest, pipe: Connection) -> None:
 def verdict_to_dict(verdict: Verdict, search: SearchRequest) -> dict[str, Any]:
     """Convert a verdict to plain values, with the worst counterexample as a scenario."""
     shown = [failure for failure in verdict.failures if failure.actions]
-    text = script_of(shown[-1], Path(search.folder) / "found.scenario") if shown else None
+    text = format_failure(shown[-1], Path(search.folder) / "found.scenario") if shown else None
     return {
         "done": True,
         "ok": verdict.ok,

@@ -29,7 +29,7 @@ from antecede.core.pages import (
 from antecede.core.protocols import ENTRIES
 from antecede.errors import AntecedeError, InputError
 from antecede.lab.check import find_target, is_file_target, make_relative_name
-from antecede.lab.check.scenario import JUDGES, Script, parse_script
+from antecede.lab.check.scenario import JUDGES, Scenario, parse_scenario
 from antecede.lab.play import exercise as exercises
 from antecede.lab.play.edits import EditResult
 from antecede.lab.play.runner import own_name, parse_protocol
@@ -110,8 +110,8 @@ class Opened:
             self.relation = opened.relation or None
         elif text is None:
             named, self.relation = named or list(DEFAULT_PROTOCOLS), DEFAULT_RELATION
-        script = parse_script(self.text, self.path)
-        own = own_name(script.setup)
+        scenario = parse_scenario(self.text, self.path)
+        own = own_name(scenario.setup)
         self.protocols = list(dict.fromkeys(named)) or [own]
         names = [parse_protocol(one).protocol for one in (own, *self.protocols)]
         self.own_files = list(dict.fromkeys(name for name in names if is_file_target(name)))
@@ -250,11 +250,11 @@ class Bench:
         self._parse_checked(text, names)
         return text, names, relation
 
-    def _parse_checked(self, text: str, names: Sequence[str]) -> Script:
-        script = parse_limited(text, self.options.path)
-        self.options.check(own_name(script.setup), *names)
-        check_size(script, names or [""])
-        return script
+    def _parse_checked(self, text: str, names: Sequence[str]) -> Scenario:
+        scenario = parse_limited(text, self.options.path)
+        self.options.check(own_name(scenario.setup), *names)
+        check_size(scenario, names or [""])
+        return scenario
 
     def _call(self, handler: str, names: Iterable[str], *arguments: Any) -> Any:
         if any(_is_in_file(name) for name in names):

@@ -22,14 +22,14 @@ from antecede.lab.check.scenario import (
     JUDGES,
     Action,
     CommandResult,
-    Script,
-    ScriptRun,
+    Scenario,
+    ScenarioRun,
     Tick,
     Words,
     describe_wait,
     format_action,
     is_query,
-    parse_script,
+    parse_scenario,
 )
 from antecede.lab.diagram import compute_widths, stack_diagrams
 from antecede.lab.play.runner import (
@@ -96,11 +96,11 @@ def compare_protocols(
     }
 
 
-def parse_limited(text: str, path: str = UNTITLED) -> Script:
+def parse_limited(text: str, path: str = UNTITLED) -> Scenario:
     """Parse a text of limited size; raises ScenarioError and InputError."""
     if len(text) > LIMITS["letters"]:
         raise InputError(f"the text is longer than {LIMITS['letters']:,} letters")
-    return parse_script(text, path)
+    return parse_scenario(text, path)
 
 
 def find_relation(name: str | None) -> Relation | None:
@@ -112,13 +112,13 @@ def find_relation(name: str | None) -> Relation | None:
     return JUDGES[name]
 
 
-def choose_protocols(scenario: Script, protocols: Sequence[str]) -> list[str]:
+def choose_protocols(scenario: Scenario, protocols: Sequence[str]) -> list[str]:
     """Return the protocols to run, each once: the named ones, or else the text's own."""
     names = dict.fromkeys(" ".join(name.split()) for name in protocols)
     return [name for name in names if name] or [own_name(scenario.setup)]
 
 
-def check_size(scenario: Script, names: Sequence[str]) -> None:
+def check_size(scenario: Scenario, names: Sequence[str]) -> None:
     """Raise InputError for more than a page can show."""
     members = len(scenario.list_members())
     numbers = {"commands": len(scenario.commands), "members": members, "protocols": len(names)}
@@ -132,7 +132,7 @@ def check_size(scenario: Script, names: Sequence[str]) -> None:
         )
 
 
-def _describe_members(scenario: Script) -> Iterator[dict[str, Any]]:
+def _describe_members(scenario: Scenario) -> Iterator[dict[str, Any]]:
     setup = scenario.setup
     behind = {name: sp for sp, peers in setup.internal for name in peers}
     supers, external = {sp for sp, _ in setup.internal}, set(setup.external)
@@ -152,7 +152,7 @@ def _describe_command(index: int, line: int, action: Action) -> dict[str, Any]:
     return {"index": index, "line": line, "text": format_action(action), "kind": kind, **fields}
 
 
-def _make_columns(scenario: Script, runs: Sequence[ScriptRun]) -> list[dict[str, Any]]:
+def _make_columns(scenario: Scenario, runs: Sequence[ScenarioRun]) -> list[dict[str, Any]]:
     width, begin, columns = compute_widths(runs), 1.0, []
     moving = (k for k, one in enumerate(scenario.commands) if not is_query(one.action))
     for number, index in enumerate(moving, start=1):
@@ -168,7 +168,7 @@ def _list_protocols_with(addressing: Addressing) -> tuple[str, ...]:
     return tuple(one.name for one in flat if one.load().addressing is addressing)
 
 
-def _suggest_protocols(message: str, scenario: Script) -> str:
+def _suggest_protocols(message: str, scenario: Scenario) -> str:
     if scenario.setup.internal and "has one role" in message:
         able = ", ".join(one.name for one in ENTRIES.values() if not one.flat)
         return f"; the scenario has super peers: use {able}"
@@ -179,7 +179,7 @@ def _suggest_protocols(message: str, scenario: Script) -> str:
 
 
 def _describe_runs(
-    scenario: Script, protocol_runs: Sequence[ProtocolRun], columns: Sequence[Mapping[str, Any]]
+    scenario: Scenario, protocol_runs: Sequence[ProtocolRun], columns: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     runs = [one.run for one in protocol_runs if one.run is not None]
     diagrams = iter(
@@ -197,7 +197,7 @@ def _describe_runs(
     return described
 
 
-def _describe_protocol(scenario: Script, run: ProtocolRun) -> dict[str, Any]:
+def _describe_protocol(scenario: Scenario, run: ProtocolRun) -> dict[str, Any]:
     name = run.scenario.setup.protocol
     known = ENTRIES.get(name)
     return {
@@ -231,7 +231,7 @@ def list_variants(name: str) -> list[dict[str, Any]]:
 
 
 def _describe_error(
-    scenario: Script, run: ProtocolRun, index_of: Mapping[int, int]
+    scenario: Scenario, run: ProtocolRun, index_of: Mapping[int, int]
 ) -> dict[str, Any] | None:
     if run.error is None:
         return None
@@ -297,7 +297,7 @@ def _describe_diagram(diagram: Diagram, columns: Sequence[Mapping[str, Any]]) ->
 
 
 def _describe_steps(
-    one: ProtocolRun, run: ScriptRun, columns: Sequence[Mapping[str, Any]]
+    one: ProtocolRun, run: ScenarioRun, columns: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     narrative, steps, violations = Words(run.relation), [], []
     delivered: dict[str, list[str]] = {name: [] for name in one.scenario.list_members()}
@@ -358,7 +358,7 @@ def _describe_state(state: RunState) -> dict[str, Any]:
 
 
 def _describe_events(
-    run: ScriptRun, columns: Sequence[Mapping[str, Any]]
+    run: ScenarioRun, columns: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     for result, column in zip(run.results, columns, strict=False):
         for one in result.events:

@@ -13,7 +13,7 @@ from antecede.core.oracle import History
 from antecede.core.protocols import Relation
 from antecede.formatting import pluralize
 from antecede.lab.check.harness import DELIVERED, FORWARDED, HELD, JOINED, RELEASED, SENT
-from antecede.lab.check.scenario import CONTROL_SENT, ScriptRun, Send, channel_line, run_to_events
+from antecede.lab.check.scenario import CONTROL_SENT, ScenarioRun, Send, channel_line, run_to_events
 
 _VIOLATION_TEXT: Final[Mapping[Relation, str]] = {
     Relation.FIFO: "out of FIFO order",
@@ -33,7 +33,7 @@ class Deviations(NamedTuple):
     """Held although all causes for the member were delivered."""
 
 
-def find_deviations(run: ScriptRun) -> Deviations:
+def find_deviations(run: ScenarioRun) -> Deviations:
     """Compare a run with causality.
 
     The past of a message is what its sender had sent or delivered. Runs checked by receipt or
@@ -47,14 +47,14 @@ def find_deviations(run: ScriptRun) -> Deviations:
     return Deviations(early, *_find_holds(run, history, relation))
 
 
-def _find_own_messages(run: ScriptRun) -> set[tuple[str, str]]:
+def _find_own_messages(run: ScenarioRun) -> set[tuple[str, str]]:
     sent = {(one.at, one.label) for one in run.occurrences() if one.kind == SENT}
     turn = {(one.at, one.label) for one in run.occurrences() if one.kind == DELIVERED}
     return sent & (turn | {(one.at, one.label) for one in run.held})
 
 
 def _find_holds(
-    run: ScriptRun, history: History, relation: str
+    run: ScenarioRun, history: History, relation: str
 ) -> tuple[tuple[tuple[str, str], ...], ...]:
     """Return held messages, and those still held after an action without missing causes."""
     own, ever = _find_own_messages(run), dict[tuple[str, str], None]()
@@ -62,7 +62,7 @@ def _find_holds(
     there: defaultdict[str, set[str]] = defaultdict(set)  # delivered, sent or forwarded
     held: dict[tuple[str, str], None] = {}
     needless: dict[tuple[str, str], None] = {}
-    supers = {name for name, _ in run.script.setup.internal}
+    supers = {name for name, _ in run.scenario.setup.internal}
     for result in run.results:
         for one in result.events:
             if one.kind == HELD or (one.kind == SENT and (one.at, one.label) in own):
@@ -80,7 +80,7 @@ def _find_holds(
     return tuple(ever), tuple(needless)
 
 
-def summarize(run: ScriptRun) -> str:
+def summarize(run: ScenarioRun) -> str:
     """Return the summary sentence."""
     done = list(run.occurrences())
     sent = sum(isinstance(result.command.action, Send) and bool(result.events)

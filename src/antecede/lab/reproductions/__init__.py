@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.lab.reproductions.hierarchy.study import scenario_of
+    from antecede.lab.reproductions.hierarchy.study import config_of
 else:
-    __getattr__, __dir__ = lazy_names(__name__, {"hierarchy.study": "scenario_of"})
+    __getattr__, __dir__ = lazy_names(__name__, {"hierarchy.study": "config_of"})

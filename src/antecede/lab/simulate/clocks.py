@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 
 from antecede.core.clocks import Bounds
-from antecede.lab.simulate.config.model import Clocks, Scenario
+from antecede.lab.simulate.config.model import Clocks, SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.network import Channels
 from antecede.lab.simulate.random_streams import Stream, draw_unit, make_key
@@ -84,10 +84,10 @@ class MemberClocks:
         return self.drifts[address]
 
 
-def compute_bounds(scenario: Scenario, channels: Channels) -> Bounds[int]:
+def compute_bounds(config: SimulationConfig, channels: Channels) -> Bounds[int]:
     """Return the bounds of clocks and channels, without partitions, loss and slow receivers."""
-    accuracy_ns = round(scenario.clocks.accuracy_s * US) * NS_PER_US  # like `MemberClocks`
-    everybody = range(scenario.topology.size)
+    accuracy_ns = round(config.clocks.accuracy_s * US) * NS_PER_US  # like `MemberClocks`
+    everybody = range(config.topology.size)
     if len(channels.quantiles) == len(channels.location_delays_us) == 1 or len(everybody) == 1:
         common, pairs = channels.bounds_us(0, 0), {}
     else:

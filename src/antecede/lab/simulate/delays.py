@@ -22,7 +22,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 
 CELL_BITS = 12
 CELLS = 1 << CELL_BITS
@@ -35,7 +35,7 @@ LONGEST_S = 1e6  # Eleven days. `pick_array` stays within 64 bits in any cell.
 
 @dataclass(frozen=True)
 class Delay:
-    """Distribution of a time between `low_s` and `high_s`. Raises ScenarioError.
+    """Distribution of a time between `low_s` and `high_s`. Raises ConfigError.
 
     `kind`: "constant" (low equals high), "uniform", "normal" (clipped; Evropeytsev et al. 2016),
     "lognormal" or "variance". Lognormal: low and high are two standard deviations of the logarithm
@@ -50,25 +50,25 @@ class Delay:
 
     def __post_init__(self) -> None:
         if self.kind not in DISTRIBUTIONS:
-            raise ScenarioError(
+            raise ConfigError(
                 f"kind: unknown distribution {self.kind!r}; choose from {', '.join(DISTRIBUTIONS)}"
             )
         if not 0 <= self.low_s <= self.high_s <= LONGEST_S:
-            raise ScenarioError(
+            raise ConfigError(
                 f"invalid interval {self.low_s:g} to {self.high_s:g} s; expected "
                 f"0 <= low <= high <= {LONGEST_S:g}"
             )
         if self.kind == "constant" and self.low_s != self.high_s:
-            raise ScenarioError(
+            raise ConfigError(
                 f"a constant delay has one value, got {self.low_s:g} to {self.high_s:g} s; "
                 f"for an interval choose from {', '.join(DISTRIBUTIONS[1:])}"
             )
         if self.kind == "lognormal" and self.low_s <= 0:
-            raise ScenarioError("a lognormal delay needs low > 0")
+            raise ConfigError("a lognormal delay needs low > 0")
         if self.kind == "lognormal" and _make_log_distribution(self).inv_cdf(1 - EDGE) > math.log(
             LONGEST_S
         ):
-            raise ScenarioError(
+            raise ConfigError(
                 f"a lognormal delay of {self.low_s:g} to {self.high_s:g} s exceeds "
                 f"{LONGEST_S:g} s; choose low and high closer together"
             )
@@ -153,19 +153,19 @@ _TEXT = re.compile(
 
 
 def parse_delay(text: str, unit: str | None = None) -> Delay:
-    """Parse a delay like EXAMPLES. `unit`: default unit. Raises ScenarioError."""
+    """Parse a delay like EXAMPLES. `unit`: default unit. Raises ConfigError."""
     found = _TEXT.fullmatch(text.strip())
     if found is None:
-        raise ScenarioError(f"invalid delay {text!r}; write, for example, {EXAMPLES}")
+        raise ConfigError(f"invalid delay {text!r}; write, for example, {EXAMPLES}")
     kind, low, low_unit, high, high_unit = found.groups()
     chosen = high_unit or low_unit or unit
     if chosen is None:
-        raise ScenarioError(f"delay {text!r} has no unit; write, for example, {EXAMPLES}")
+        raise ConfigError(f"delay {text!r} has no unit; write, for example, {EXAMPLES}")
     for one in (low_unit or chosen, chosen):
         if one.lower() not in UNITS:
-            raise ScenarioError(f"{text!r}: unknown unit {one!r}; choose from {', '.join(UNITS)}")
+            raise ConfigError(f"{text!r}: unknown unit {one!r}; choose from {', '.join(UNITS)}")
     if kind is not None and kind.lower() not in DISTRIBUTIONS:
-        raise ScenarioError(
+        raise ConfigError(
             f"{text!r}: unknown distribution {kind!r}; choose from {', '.join(DISTRIBUTIONS)}"
         )
     low_s = float(low) / UNITS[(low_unit or chosen).lower()]

@@ -15,11 +15,11 @@ from antecede.core.protocols import Addressing, Factory, Protocol, Relation, ent
 from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import options_of, plain_options
 from antecede.core.protocols.topics import Subscriptions
-from antecede.errors import InputError, LocalError, ScenarioError
+from antecede.errors import ConfigError, InputError, LocalError
 from antecede.lab.check import is_file_target, load_class, not_made
 from antecede.lab.simulate.clocks import compute_bounds
 from antecede.lab.simulate.config.compatibility import check_fit
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.config.tables import make_error
 from antecede.lab.simulate.network import Channels, make_channels
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
@@ -38,101 +38,101 @@ class RunMembers(NamedTuple):
     can_repeat: bool  # A copy can arrive at a member more than once
 
 
-def make_members(scenario: Scenario, seed: int) -> RunMembers:
-    """Make the members. Raises ScenarioError for a protocol that does not fit the configuration."""
-    channels = make_channels(scenario.topology, scenario.links)
-    own = is_file_target(scenario.protocol)
+def make_members(config: SimulationConfig, seed: int) -> RunMembers:
+    """Make the members. Raises ConfigError for a protocol that does not fit the configuration."""
+    channels = make_channels(config.topology, config.links)
+    own = is_file_target(config.protocol)
     try:
         members = (
-            _make_user_members(scenario, seed, channels)
+            _make_user_members(config, seed, channels)
             if own
-            else _make_registered_members(scenario, seed, channels)
+            else _make_registered_members(config, seed, channels)
         )
         relation = relation_of(members)
     except (LocalError, TypeError) as error:
-        raise ScenarioError(f"protocol.options: {scenario.protocol}: {error}") from error
+        raise ConfigError(f"protocol.options: {config.protocol}: {error}") from error
     timed = any(member.needs_ticks for member in members.values())
     recovers = any(member.guarantee.survives_loss for member in members.values())
     max_delay_us = int(channels.quantiles.max()) + int(channels.location_delays_us.max())
     tick_us = min(max(max_delay_us // TICKS_PER_DELAY, MIN_TICK_US), MAX_TICK_US) if timed else None
-    repeats = own or recovers or timed or scenario.links.duplicate > 0
+    repeats = own or recovers or timed or config.links.duplicate > 0
     return RunMembers(
         members,
         relation,
         tick_us,
-        _compute_idle_timeout_us(scenario, max_delay_us, recovers),
+        _compute_idle_timeout_us(config, max_delay_us, recovers),
         repeats,
     )
 
 
 def _make_registered_members(
-    scenario: Scenario, seed: int, channels: Channels
+    config: SimulationConfig, seed: int, channels: Channels
 ) -> Mapping[int, Protocol]:
-    check_fit(scenario)
-    found = entry(scenario.protocol)
-    options = {**found.options(scenario.variant), **scenario.options}
-    tree = scenario.topology
+    check_fit(config)
+    found = entry(config.protocol)
+    options = {**found.options(config.variant), **config.options}
+    tree = config.topology
     if isinstance(tree, Hierarchy):
         groups = {at: tuple(tree.members(at)) for at in tree.super_peers}
         return build.hierarchy(found.load(), groups, tree.external_peers(), options)
     return _make_flat_members(
         found.load(),
-        scenario,
-        {**_make_run_options(found.load(), scenario, seed, channels), **options},
+        config,
+        {**_make_run_options(found.load(), config, seed, channels), **options},
     )
 
 
-def _make_user_members(scenario: Scenario, seed: int, channels: Channels) -> Mapping[int, Protocol]:
+def _make_user_members(
+    config: SimulationConfig, seed: int, channels: Channels
+) -> Mapping[int, Protocol]:
     try:
-        made = load_class(scenario.protocol)
+        made = load_class(config.protocol)
     except InputError as error:
         raise make_error("protocol.name", str(error)) from error
     stand_in = "tv" if made.addressing is Addressing.TOPICS else "unordered"
     if made.addressing is Addressing.MEMBERS:
         stand_in = "ses"
     # Check topology, workload and links with a protocol of the same kind.
-    check_fit(replace(scenario, protocol=stand_in, variant="", options={}))
+    check_fit(replace(config, protocol=stand_in, variant="", options={}))
     try:
         return _make_flat_members(
             made,
-            scenario,
-            {**_make_run_options(made, scenario, seed, channels), **scenario.options},
+            config,
+            {**_make_run_options(made, config, seed, channels), **config.options},
         )
     except MemoryError:
         raise  # not caused by the class
     except Exception as error:  # a user's constructor may raise anything
-        file = scenario.protocol.rpartition(":")[0]
-        what = str(not_made(made, file, scenario.options, error))
-        raise make_error(
-            "protocol.options" if scenario.options else "protocol.name", what
-        ) from error
+        file = config.protocol.rpartition(":")[0]
+        what = str(not_made(made, file, config.options, error))
+        raise make_error("protocol.options" if config.options else "protocol.name", what) from error
 
 
 def _make_run_options(
-    factory: Factory, scenario: Scenario, seed: int, channels: Channels
+    factory: Factory, config: SimulationConfig, seed: int, channels: Channels
 ) -> dict[str, Any]:
     accepted = options_of(factory)
     given: dict[str, Any] = {}
-    if "bounds" in accepted and "bounds" not in scenario.options:
-        given["bounds"] = compute_bounds(scenario, channels)
-    if "subscriptions" in accepted and isinstance(scenario.topology, PubSub):
-        topics = enumerate(draw_subscriptions(scenario.topology, seed))
+    if "bounds" in accepted and "bounds" not in config.options:
+        given["bounds"] = compute_bounds(config, channels)
+    if "subscriptions" in accepted and isinstance(config.topology, PubSub):
+        topics = enumerate(draw_subscriptions(config.topology, seed))
         given["subscriptions"] = Subscriptions(dict(topics))
     return given
 
 
 def _make_flat_members(
-    factory: Factory, scenario: Scenario, options: Mapping[str, Any]
+    factory: Factory, config: SimulationConfig, options: Mapping[str, Any]
 ) -> Mapping[int, Protocol]:
-    assert isinstance(scenario.topology, Mesh | PubSub)
-    return build.flat(factory, range(scenario.topology.size), plain_options(options))
+    assert isinstance(config.topology, Mesh | PubSub)
+    return build.flat(factory, range(config.topology.size), plain_options(options))
 
 
-def _compute_idle_timeout_us(scenario: Scenario, max_delay_us: int, recovers: bool) -> int:
-    options = scenario.options
-    if not is_file_target(scenario.protocol):
-        options = {**entry(scenario.protocol).options(scenario.variant), **options}
+def _compute_idle_timeout_us(config: SimulationConfig, max_delay_us: int, recovers: bool) -> int:
+    options = config.options
+    if not is_file_target(config.protocol):
+        options = {**entry(config.protocol).options(config.variant), **options}
     spans = [value for name, value in options.items() if name.endswith("_s")]
     longest_s = max([2.0, *(float(one) for one in spans if isinstance(one, int | float))])
-    waits_us = 4 * (max_delay_us + round(2e6 * scenario.clocks.accuracy_s))
+    waits_us = 4 * (max_delay_us + round(2e6 * config.clocks.accuracy_s))
     return round((10 if recovers else 3) * longest_s * 1e6) + waits_us

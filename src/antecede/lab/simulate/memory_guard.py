@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from antecede.errors import InputError
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.run import AUTO, READABLE, select_compiled_engine
 from antecede.lab.simulate.topology import PubSub, kind_of
 
@@ -82,20 +82,22 @@ def _read_text(path: Path) -> str:
 GIB, MIB = 1 << 30, 1 << 20
 
 
-def estimate_compiled_bytes(scenario: Scenario, engine: str = AUTO, seed: int = 0) -> int | None:
+def estimate_compiled_bytes(
+    config: SimulationConfig, engine: str = AUTO, seed: int = 0
+) -> int | None:
     """Return the bytes that a compiled engine needs for a run (None: no engine runs it)."""
-    found = None if engine == READABLE else select_compiled_engine(scenario)
-    return int(found.call("bytes", scenario, seed)) if found and found.name else None
+    found = None if engine == READABLE else select_compiled_engine(config)
+    return int(found.call("bytes", config, seed)) if found and found.name else None
 
 
-def check_memory(scenario: Scenario, engine: str = AUTO, *, free: int | None = None) -> None:
+def check_memory(config: SimulationConfig, engine: str = AUTO, *, free: int | None = None) -> None:
     """Raise InputError if a compiled engine would need more than `free` bytes."""
-    need = estimate_compiled_bytes(scenario, engine)
+    need = estimate_compiled_bytes(config, engine)
     have = free_bytes() if free is None else free
     if need is not None and need > have:
         raise InputError(
             f"this run needs {_format_size(need)} of memory, but {_format_size(have)} are free; "
-            f"lower {_describe_remedy(scenario, {})}"
+            f"lower {_describe_remedy(config, {})}"
         )
 
 
@@ -113,7 +115,7 @@ class Reached:
 
 @contextmanager
 def within_memory(
-    scenario: Scenario,
+    config: SimulationConfig,
     *,
     free: int | None = None,
     loosen: Mapping[str, str] | None = None,
@@ -147,7 +149,7 @@ def within_memory(
         )
         raise InputError(
             f"{name} used all {_format_size(have)} of free memory{when}; lower "
-            f"{_describe_remedy(scenario, loosen or {})}"
+            f"{_describe_remedy(config, loosen or {})}"
         )
 
 
@@ -155,19 +157,19 @@ def _limit_to_float(limit: int) -> float:
     return float("inf") if limit == resource.RLIM_INFINITY else limit
 
 
-def _describe_remedy(scenario: Scenario, names: Mapping[str, str]) -> str:
+def _describe_remedy(config: SimulationConfig, names: Mapping[str, str]) -> str:
     of_kind = {"mesh": "peers", "hierarchy": "groups", "pubsub": "subgroups"}
-    members = names.get("topology", f"topology.{of_kind[kind_of(scenario.topology)]}")
-    keys = [names.get("workload", f"workload.{_find_rate_key(scenario)}")]
-    if scenario.workload.kind not in ("random", "replay"):
+    members = names.get("topology", f"topology.{of_kind[kind_of(config.topology)]}")
+    keys = [names.get("workload", f"workload.{_find_rate_key(config)}")]
+    if config.workload.kind not in ("random", "replay"):
         keys.insert(0, names.get("run", "run.duration_s"))
-    if isinstance(scenario.topology, PubSub) and "topology" not in names:
+    if isinstance(config.topology, PubSub) and "topology" not in names:
         keys.append("topology.topics")
     return f"{', '.join(keys)} or {members}"
 
 
-def _find_rate_key(scenario: Scenario) -> str:
-    workload = scenario.workload
+def _find_rate_key(config: SimulationConfig) -> str:
+    workload = config.workload
     if workload.kind in ("random", "replay"):
         return "messages" if workload.kind == "random" else "path"
     if workload.total_hz is not None:

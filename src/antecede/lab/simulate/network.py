@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.lab.simulate.config.model import Links, Scenario
+from antecede.lab.simulate.config.model import Links, SimulationConfig
 from antecede.lab.simulate.delays import US, Delay, pick_array
 from antecede.lab.simulate.random_streams import (
     Ints,
@@ -101,13 +101,13 @@ class Copy(NamedTuple):
 class Network:
     """Network of a run: determines arrivals, and stores the last arrival of FIFO channels."""
 
-    def __init__(self, scenario: Scenario, seed: int) -> None:
-        self.links, self.size = scenario.links, scenario.topology.size
-        self.channels = make_channels(scenario.topology, scenario.links)
+    def __init__(self, config: SimulationConfig, seed: int) -> None:
+        self.links, self.size = config.links, config.topology.size
+        self.channels = make_channels(config.topology, config.links)
         self.keys = {stream: make_key(seed, stream) for stream in Stream}
         self.last_arrival_us: dict[int, int] = {}  # Channel -> last arrival
         self.lost = self.duplicates = 0
-        cuts = sorted(scenario.links.partitions, key=lambda cut: cut.start_s)
+        cuts = sorted(config.links.partitions, key=lambda cut: cut.start_s)
         self.partitions = [
             (round(cut.start_s * US), round(cut.end_s * US), frozenset(cut.side), cut.lost)
             for cut in cuts

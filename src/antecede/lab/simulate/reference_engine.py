@@ -27,7 +27,7 @@ from antecede.core import protocols
 from antecede.core.global_snapshots import Tell
 from antecede.errors import RemoteError
 from antecede.lab.simulate.clocks import MemberClocks
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.members import RunMembers, make_members
 from antecede.lab.simulate.network import Copy, Network, ReceiveQueue
@@ -51,18 +51,18 @@ class EventLoop:
     """A run. `counters` gets all events that metrics need."""
 
     def __init__(
-        self, scenario: Scenario, seed: int, group: RunMembers, counters: RunCounters
+        self, config: SimulationConfig, seed: int, group: RunMembers, counters: RunCounters
     ) -> None:
-        self.scenario, self.group, self.counters = scenario, group, counters
+        self.config, self.group, self.counters = config, group, counters
         self.members = group.members
-        self.network = Network(scenario, seed)
-        self.clocks = MemberClocks(scenario.clocks, seed)
-        self.traffic = Traffic(scenario, seed)
+        self.network = Network(config, seed)
+        self.clocks = MemberClocks(config.clocks, seed)
+        self.traffic = Traffic(config, seed)
         self.times: list[int] = self.traffic.schedule.time_us.tolist()
         self.senders: list[int] = self.traffic.schedule.sender.tolist()
         count = len(self.times)
         self.recording = Recording(
-            scenario,
+            config,
             seed,
             group.relation,
             self.senders,
@@ -73,34 +73,34 @@ class EventLoop:
             subscriptions=self.traffic.subscriptions,
         )
         self.snapshots: SnapshotRecorder | None = None
-        if scenario.snapshots is not None:
-            self.snapshots = SnapshotRecorder(scenario.topology, scenario.snapshots, self.recording)
-        slow = scenario.links.buffer is not None or scenario.links.service_s > 0
-        self.receive_queue = ReceiveQueue(scenario.links, scenario.topology.size) if slow else None
+        if config.snapshots is not None:
+            self.snapshots = SnapshotRecorder(config.topology, config.snapshots, self.recording)
+        slow = config.links.buffer is not None or config.links.service_s > 0
+        self.receive_queue = ReceiveQueue(config.links, config.topology.size) if slow else None
         self.heap: list[tuple[int, int, int, int, Any, int]] = []
         """(time, sequence, kind, address, message, its number or CONTROL)."""
         self.sequence = len(self.times)
         self.control_sends = self.marker_sends = 0
         """Transmit effects so far with control messages or further copies; marker sends so far."""
-        size = scenario.topology.size
-        self.has_application = [address in scenario.topology.senders() for address in range(size)]
+        size = config.topology.size
+        self.has_application = [address in config.topology.senders() for address in range(size)]
         self.arrived_us: list[dict[int, int]] = [{} for _ in range(size)]
         """By address: undelivered message -> arrival of its first copy."""
         self.finished: list[set[int]] = [set() for _ in range(size)]
         """By address: delivered or discarded messages, if copies can arrive again."""
         self.sent_copies: set[tuple[int, int]] = set()
         """(message, channel) of first copies, if copies can be sent again."""
-        self.replies = ReplyTracker(self.traffic, group.members, scenario.workload.recent)
+        self.replies = ReplyTracker(self.traffic, group.members, config.workload.recent)
         self.undelivered = self.in_flight = self.last_progress_us = 0
 
     def run(self) -> None:
         """Process all events."""
-        self.end_us = round(self.scenario.duration_s * US)
-        samples = deque(list_sample_times(self.scenario))
+        self.end_us = round(self.config.duration_s * US)
+        samples = deque(list_sample_times(self.config))
         if self.group.tick_us is not None:
             self._schedule(self.group.tick_us, TICK, 0, None, CONTROL)
-        if self.scenario.snapshots is not None:
-            for number, at_s in enumerate(self.scenario.snapshots.at_s, 1):
+        if self.config.snapshots is not None:
+            for number, at_s in enumerate(self.config.snapshots.at_s, 1):
                 self._schedule(round(at_s * US), START_SNAPSHOT, 0, None, number)
         following, count = 0, len(self.times)
         while following < count or self.heap:
@@ -168,7 +168,7 @@ class EventLoop:
         run.sent_us[number] = self.last_progress_us = now_us
         run.record(now_us, SENT, address, number)
         given = run.addressees[number]
-        others = len(self.scenario.topology.senders()) - 1
+        others = len(self.config.topology.senders()) - 1
         self.undelivered += others if given is None else len(given)
         if self.snapshots is not None:
             self.snapshots.on_send(address, number, run.receivers(number))
@@ -229,7 +229,7 @@ class EventLoop:
     def _find_repeated(self, address: int, number: int, targets: list[int]) -> list[int]:
         if not self.group.can_repeat:
             return []
-        size = self.scenario.topology.size
+        size = self.config.topology.size
         again = []
         for target in targets:
             name = number, address * size + target
@@ -328,14 +328,14 @@ ENGINE = "reference"
 
 @overload
 def run_readable(
-    scenario: Scenario,
+    config: SimulationConfig,
     seed: int,
     record: Literal[False] = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result: ...
 @overload
 def run_readable(
-    scenario: Scenario,
+    config: SimulationConfig,
     seed: int,
     record: Literal[True],
     progress: Callable[[float], None] | None = None,
@@ -343,7 +343,7 @@ def run_readable(
 
 
 def run_readable(
-    scenario: Scenario,
+    config: SimulationConfig,
     seed: int,
     record: bool = False,
     progress: Callable[[float], None] | None = None,
@@ -351,11 +351,11 @@ def run_readable(
     """Return the result of a run; with `record` also its events.
 
     `progress` is called with the fraction of the sending time that has passed, 0 to 1. Raises
-    ScenarioError for a protocol that does not fit the configuration.
+    ConfigError for a protocol that does not fit the configuration.
     """
-    made = make_members(scenario, seed)
-    metrics = RunCounters(scenario, made.members, record=record, progress=progress)
-    loop = EventLoop(scenario, seed, made, metrics)
+    made = make_members(config, seed)
+    metrics = RunCounters(config, made.members, record=record, progress=progress)
+    loop = EventLoop(config, seed, made, metrics)
     loop.run()
     run = loop.recording
     run.transmissions, run.numbered_messages = metrics.transmissions, metrics.numbered_messages
@@ -377,7 +377,7 @@ def run_readable(
     figures |= found
     if run.relation is protocols.Relation.TOTAL:
         figures["promise_violations"] += violations.count_disagreements(run)
-    if isinstance(scenario.topology, Hierarchy):
+    if isinstance(config.topology, Hierarchy):
         if caveats:
             why = "needs the causal pasts of all messages, which are stored for "
             caveats["lemma3.missing"] = f"{why}up to {violations.FULL:,} messages"
@@ -385,7 +385,7 @@ def run_readable(
             missing, extra = violations.check_lemma_3(run)
             figures |= {"lemma3.missing": missing, "lemma3.extra": extra}
     result = Result(
-        scenario,
+        config,
         seed,
         ENGINE,
         figures,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.errors import InputError
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.config.tables import make_error
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.schedule import Schedule
@@ -46,26 +46,26 @@ class ReplayedWorkload(NamedTuple):
     parents: Sequence[tuple[int, ...]]
 
 
-def replay_trace(scenario: Scenario) -> ReplayedWorkload:
-    """Return the messages of the workload's trace. Raises ScenarioError if it has none."""
-    if not scenario.workload.path:
+def replay_trace(config: SimulationConfig) -> ReplayedWorkload:
+    """Return the messages of the workload's trace. Raises ConfigError if it has none."""
+    if not config.workload.path:
         raise make_error("workload.path", "empty; expected the path of a trace")
-    path = Path(scenario.workload.path)
+    path = Path(config.workload.path)
     changed = path.stat().st_mtime_ns if path.is_file() else 0
     try:
-        messages = _read_messages(path, changed)[: scenario.workload.messages]
+        messages = _read_messages(path, changed)[: config.workload.messages]
     except InputError as error:
         raise make_error("workload.path", str(error)) from error
     if not messages:
         raise make_error("workload.path", f"{path}: no message has an author")
     order, times, parents = _sort_by_causes(messages)
-    senders = scenario.topology.senders()
+    senders = config.topology.senders()
     authors: dict[str, int] = {}
     for message in messages:
         authors.setdefault(message.author, len(authors))
     number = {at: k for k, at in enumerate(order)}
     first, span = times[0], max(1, times[-1] - times[0])
-    last_us = round(scenario.duration_s * US) - 1
+    last_us = round(config.duration_s * US) - 1
     return ReplayedWorkload(
         Schedule(
             np.array([(time - first) * last_us // span for time in times], dtype=np.int64),

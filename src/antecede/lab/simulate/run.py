@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.config.compatibility import find_reference_only_reason
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.outputs.result import EVERYTHING, Measures, Result
 from antecede.lab.simulate.reference_engine import run_readable
 
@@ -18,26 +18,26 @@ _COMPILED_ENGINES = ("mesh", "hierarchy")
 
 
 def simulate(
-    scenario: Scenario, seed: int, engine: str = AUTO, measures: Measures = EVERYTHING
+    config: SimulationConfig, seed: int, engine: str = AUTO, measures: Measures = EVERYTHING
 ) -> Result:
     """Run a configuration and return its result. `seed` is any integer from 0.
 
     "auto" uses a compiled engine if one can run the configuration. `measures` limits the metrics of
-    a compiled engine. Raises ScenarioError for an invalid configuration, and for "compiled" if no
+    a compiled engine. Raises ConfigError for an invalid configuration, and for "compiled" if no
     compiled engine can run it.
     """
     if engine not in ENGINES:
-        raise ScenarioError(f"engine: unknown engine {engine!r}; choose from {', '.join(ENGINES)}")
+        raise ConfigError(f"engine: unknown engine {engine!r}; choose from {', '.join(ENGINES)}")
     if engine == READABLE:
-        return run_readable(scenario, seed)
-    found = select_compiled_engine(scenario)
+        return run_readable(config, seed)
+    found = select_compiled_engine(config)
     if found.name:
-        result: Result = found.call("run", scenario, seed, measures)
+        result: Result = found.call("run", config, seed, measures)
         return result
     if engine == COMPILED:
         reasons = "; ".join(found.reasons)
-        raise ScenarioError(f"engine: no compiled engine can run this configuration; {reasons}")
-    return run_readable(scenario, seed)
+        raise ConfigError(f"engine: no compiled engine can run this configuration; {reasons}")
+    return run_readable(config, seed)
 
 
 class CompiledEngine(NamedTuple):
@@ -52,15 +52,15 @@ class CompiledEngine(NamedTuple):
         return getattr(self.module, f"{what}_{self.name}")(*arguments)
 
 
-def select_compiled_engine(scenario: Scenario) -> CompiledEngine:
-    """Return the compiled engine that "auto" uses for a configuration. Raises ScenarioError."""
-    why = find_reference_only_reason(scenario)
+def select_compiled_engine(config: SimulationConfig) -> CompiledEngine:
+    """Return the compiled engine that "auto" uses for a configuration. Raises ConfigError."""
+    why = find_reference_only_reason(config)
     if why is not None:
         return CompiledEngine("", reasons=(why,))
     reasons = []
     for name in _COMPILED_ENGINES:
         found = CompiledEngine(name, _load_engine(name))
-        reason = found.call("can_run", scenario)
+        reason = found.call("can_run", config)
         if reason is None:
             return found
         reasons.append(f"{name}: {reason}")

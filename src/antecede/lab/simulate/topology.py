@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 
 PEER, SUPER, INTERNAL, EXTERNAL = "peer", "super", "internal", "external"
 
@@ -32,7 +32,7 @@ class _Peers(abc.ABC):
 
 @dataclass(frozen=True)
 class Mesh(_Peers):
-    """Peers that all send to each other directly. Raises ScenarioError."""
+    """Peers that all send to each other directly. Raises ConfigError."""
 
     peers: int
 
@@ -58,7 +58,7 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         if not self.groups:
-            raise ScenarioError("groups: empty; a hierarchy needs an internal group")
+            raise ConfigError("groups: empty; a hierarchy needs an internal group")
         for size in self.groups:
             _check_minimum("groups", size, 1)
         _check_minimum("external", self.external, 0)
@@ -117,12 +117,12 @@ class PubSub(_Peers):
 
     def __post_init__(self) -> None:
         if not self.subgroups:
-            raise ScenarioError("subgroups: empty; expected at least one")
+            raise ConfigError("subgroups: empty; expected at least one")
         for size in self.subgroups:
             _check_minimum("subgroups", size, 1)
         _check_minimum("topics", self.topics, 1)
         if self.subscribed is not None and not 1 <= self.subscribed <= self.topics:
-            raise ScenarioError(
+            raise ConfigError(
                 f"subscribed: {self.subscribed}; expected 1 to {self.topics} (topics)"
             )
 
@@ -138,7 +138,7 @@ class PubSub(_Peers):
             first += size
             if address < first:
                 return number
-        raise ScenarioError(f"unknown address {address}; choose from 0 to {self.size - 1}")
+        raise ConfigError(f"unknown address {address}; choose from 0 to {self.size - 1}")
 
 
 Topology: TypeAlias = Mesh | Hierarchy | PubSub
@@ -158,4 +158,4 @@ def kind_of(topology: Topology) -> str:
 
 def _check_minimum(key: str, value: int, minimum: int) -> None:
     if value < minimum:
-        raise ScenarioError(f"{key}: {value}; expected {minimum} or more")
+        raise ConfigError(f"{key}: {value}; expected {minimum} or more")

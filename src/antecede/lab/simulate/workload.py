@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from antecede.core.protocols import MessageId, Protocol
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.random_streams import Ints, Stream, draw_array, draw_unit, make_key
 from antecede.lab.simulate.schedule import Schedule, build_schedule
 from antecede.lab.simulate.topology import PubSub
@@ -65,20 +65,20 @@ class ReplyTracker:
 class Traffic:
     """The messages of a run."""
 
-    def __init__(self, scenario: Scenario, seed: int) -> None:
-        self.workload, self.size = scenario.workload, scenario.topology.size
+    def __init__(self, config: SimulationConfig, seed: int) -> None:
+        self.workload, self.size = config.workload, config.topology.size
         self.keys = {stream: make_key(seed, stream) for stream in Stream}
         self.parents: Sequence[Sequence[int]] = ()
         """By message: parents in a replay; empty if answers are random."""
         if self.workload.kind == "replay":
             from antecede.lab.simulate.replay import replay_trace
 
-            replayed = replay_trace(scenario)
+            replayed = replay_trace(config)
             self.schedule: Schedule = replayed.schedule
             self.parents = replayed.parents
         else:
-            self.schedule = build_schedule(scenario, seed)
-        topology = scenario.topology
+            self.schedule = build_schedule(config, seed)
+        topology = config.topology
         self.topics = list_topics(topology) if isinstance(topology, PubSub) else ()
         self.subscriptions: tuple[frozenset[str], ...] = ()  # by address
         if isinstance(topology, PubSub):

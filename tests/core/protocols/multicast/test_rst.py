@@ -22,8 +22,8 @@ from antecede.core.protocols.multicast.rst_messages import (
     index_to_cell,
 )
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
-from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import load_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network
 from tests.helpers.unchanged import unchanged
@@ -138,7 +138,7 @@ def test_the_example_of_001_with_d_before_b() -> None:
 def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
     def course(protocol: str) -> list[tuple[str, str, str]]:
         stem = "ses-overtaking" if (protocol, name) == ("ses", "example") else f"{protocol}-{name}"
-        run = run_script(load_script(SCENARIOS / f"{stem}.scenario"))
+        run = run_scenario(load_scenario(SCENARIOS / f"{stem}.scenario"))
         kinds = ("hold", "deliver", "release")
         return [(h.at, h.kind, h.label) for h in run.occurrences() if h.kind in kinds]
 

@@ -17,8 +17,8 @@ from antecede.core.protocols.base import Deliver, Discard, Hold, MessageId
 from antecede.core.protocols.multicast.ses import Ses
 from antecede.core.protocols.multicast.ses_messages import SesMessage
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
-from antecede.lab.check.scenario.parse import load_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.scenario.parse import load_scenario
+from antecede.lab.check.scenario.run import run_scenario
 from tests.core.protocols.sending import send_one
 from tests.helpers.network import Network, play
 from tests.helpers.unchanged import unchanged
@@ -95,7 +95,7 @@ def test_v_as_the_example_prints_it() -> None:
 
 @pytest.mark.parametrize("name", ["ses-in-order", "ses-printed-example"])
 def test_the_scenarios_print_the_clocks_of_001(name: str) -> None:
-    run = run_script(load_script(SCENARIOS / f"{name}.scenario"))
+    run = run_scenario(load_scenario(SCENARIOS / f"{name}.scenario"))
     states = [line for moment in run.results for line in moment.output if line.startswith("C = ")]
     clocks = ["(0, 0, 1)", "(0, 0, 1)", "(0, 1, 1)", "(1, 0, 0)"]
     clocks += ["(1, 1, 1)", "(1, 0, 1)", "(0, 2, 1)", "(1, 2, 1)"]

@@ -14,7 +14,7 @@ from antecede.errors import InputError, LocalError
 from antecede.lab.reproductions.framework.registry import STUDIES, load
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import check_runs, make_simulation_run
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.topology import Mesh
 from tests.lab.reproductions import toy
 
@@ -41,7 +41,7 @@ def test_a_run_is_the_same_after_its_journey(
     [
         {"seed": 2},
         {"kind": "other"},
-        {"scenario": {"topology": {"peers": 4}}},
+        {"config": {"topology": {"peers": 4}}},
         {"parameters": {"steps": 2}},
     ],
 )
@@ -75,7 +75,7 @@ def test_runs_are_checked_in_the_form_in_which_workers_read_them() -> None:
 
 
 def test_a_simulation_carries_its_scenario() -> None:
-    scenario = Scenario(Mesh(4), "bss", duration_s=2.0, warm_s=0.5)
+    scenario = SimulationConfig(Mesh(4), "bss", duration_s=2.0, warm_s=0.5)
     (run,) = check_runs([make_simulation_run("k", scenario, 7, 1.0, protocol="bss", members=4)])
     assert (run.kind, run.seed, run.parameters) == (
         "simulate",

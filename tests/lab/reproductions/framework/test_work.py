@@ -50,7 +50,7 @@ def test_every_run_says_how_long_it_took() -> None:
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("refuse", "ScenarioError: peers: 0; it is 1 or more"),
+        ("refuse", "ConfigError: peers: 0; it is 1 or more"),
         ("memory", "MemoryError: 12 GiB are needed"),
         ("nan", "ValueError: metric ratio is not a finite number; omit metrics that do not apply"),
         ("other", "ValueError: no kind 'other'"),

@@ -12,23 +12,23 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from antecede.cli.experiments.compare.measures import ProtocolRuns, SeedRun, summarize_runs
-from antecede.cli.experiments.compare.scenarios import (
+from antecede.cli.experiments.compare.configs import (
     ProtocolChoice,
-    build_scenario,
+    build_config,
     name_option,
     parse_protocols,
     parse_sizes,
 )
+from antecede.cli.experiments.compare.measures import ProtocolRuns, SeedRun, summarize_runs
 from antecede.cli.experiments.compare.table import csv_lines, markdown, plain_values, report
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.option_rules import check_seeds, needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.core.protocols import Protocol
-from antecede.errors import InputError, ScenarioError
+from antecede.errors import ConfigError, InputError
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate import Reached, kind_of, make_members, run_readable, within_memory
-from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.config import SimulationConfig
 from antecede.lab.simulate.outputs import delivery_waits, half_widths
 from antecede.progress import Progress
 
@@ -109,9 +109,9 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(
                 "--output-csv: expected a file name that ends in .csv", path=args.output_csv
             )
-    scenarios = {(one, size): build_scenario(one, args, size) for size in sizes for one in chosen}
+    configs = {(one, size): build_config(one, args, size) for size in sizes for one in chosen}
     seeds = range(args.seed, args.seed + args.seeds)
-    done = _all_cells(scenarios, args, seeds)
+    done = _all_cells(configs, args, seeds)
     if args.output_csv is not None:
         save_text(Path(args.output_csv), "\n".join(csv_lines(done, seeds)) + "\n")
     if args.json:
@@ -125,26 +125,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _all_cells(
-    scenarios: Mapping[tuple[ProtocolChoice, int], Scenario], args: argparse.Namespace, seeds: range
+    configs: Mapping[tuple[ProtocolChoice, int], SimulationConfig],
+    args: argparse.Namespace,
+    seeds: range,
 ) -> list[ProtocolRuns]:
     """Run all cells; errors of members are raised before the first run."""
-    members = {cell: _make_members(scenario, args.seed) for cell, scenario in scenarios.items()}
-    _check_used(args, scenarios, members)
+    members = {cell: _make_members(config, args.seed) for cell, config in configs.items()}
+    _check_used(args, configs, members)
     done: list[ProtocolRuns] = []
     with Progress("simulating") as progress:
-        for cell, scenario in scenarios.items():
+        for cell, config in configs.items():
             one, size = cell
             runs: list[SeedRun] = []
             for place, seed in enumerate(seeds, len(done) * len(seeds) + 1):
-                progress.label = f"{one.name}, {size:,}: {place} of {len(scenarios) * len(seeds)}"
-                runs.append(_run_seed(scenario, seed, progress))
-            done.append(summarize_runs(one.name, scenario, members[cell], runs, args.topology))
+                progress.label = f"{one.name}, {size:,}: {place} of {len(configs) * len(seeds)}"
+                runs.append(_run_seed(config, seed, progress))
+            done.append(summarize_runs(one.name, config, members[cell], runs, args.topology))
     return done
 
 
 def _check_used(
     args: argparse.Namespace,
-    scenarios: Mapping[tuple[ProtocolChoice, int], Scenario],
+    configs: Mapping[tuple[ProtocolChoice, int], SimulationConfig],
     members: Mapping[tuple[ProtocolChoice, int], Mapping[int, Protocol]],
 ) -> None:
     """Raise InputError for options that no protocol uses; a user's protocol may use all."""
@@ -153,28 +155,28 @@ def _check_used(
         for cell, made in members.items()
     ):
         refuse_unused(args, "no protocol in this call uses clocks", unused=["accuracy"])
-    if all(kind_of(one.topology) != args.topology for one in scenarios.values()):
+    if all(kind_of(one.topology) != args.topology for one in configs.values()):
         why = f"no protocol in this call supports --topology {args.topology}"
         refuse_unused(args, why, unused=["topology"])
 
 
-def _make_members(scenario: Scenario, seed: int) -> Mapping[int, Protocol]:
+def _make_members(config: SimulationConfig, seed: int) -> Mapping[int, Protocol]:
     """Return members made before the first run; they may reject delays and clocks."""
     try:
-        with within_memory(scenario, loosen=LOOSEN, name=_describe(scenario)):
-            return make_members(scenario, seed).members
-    except ScenarioError as error:
+        with within_memory(config, loosen=LOOSEN, name=_describe(config)):
+            return make_members(config, seed).members
+    except ConfigError as error:
         raise InputError(name_option(error.message)) from error
 
 
-def _describe(scenario: Scenario) -> str:
-    return f"{scenario.protocol} with {len(scenario.topology.senders()):,} members"
+def _describe(config: SimulationConfig) -> str:
+    return f"{config.protocol} with {len(config.topology.senders()):,} members"
 
 
-def _run_seed(scenario: Scenario, seed: int, progress: Progress) -> SeedRun:
+def _run_seed(config: SimulationConfig, seed: int, progress: Progress) -> SeedRun:
     reached = Reached(progress)
-    with within_memory(scenario, loosen=LOOSEN, reached=reached, name=_describe(scenario)):
-        result, recording = run_readable(scenario, seed, True, reached)
+    with within_memory(config, loosen=LOOSEN, reached=reached, name=_describe(config)):
+        result, recording = run_readable(config, seed, True, reached)
         seen = delivery_waits(recording)
         more = {} if seen is None else seen.counts().figures()
         halves = half_widths(result, recording, seen)

@@ -10,7 +10,7 @@ from antecede.core.protocols import Protocol, Relation, entry, relation_of
 from antecede.formatting import pluralize, were
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh
-from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.config import SimulationConfig
 from antecede.lab.simulate.outputs import FULL, half_width
 
 ORDERS = {
@@ -86,7 +86,7 @@ class ProtocolRuns(NamedTuple):
     """Runs of a protocol in a group of one size."""
 
     name: str
-    scenario: Scenario
+    config: SimulationConfig
     order: str
     remarks: tuple[str, ...]
     runs: tuple[SeedRun, ...]
@@ -94,12 +94,12 @@ class ProtocolRuns(NamedTuple):
     @property
     def members(self) -> int:
         """Number of members with an application."""
-        return len(self.scenario.topology.senders())
+        return len(self.config.topology.senders())
 
     @property
     def roles(self) -> tuple[str, ...]:
         """Roles with separate counts."""
-        tree = isinstance(self.scenario.topology, Hierarchy)
+        tree = isinstance(self.config.topology, Hierarchy)
         return (INTERNAL, EXTERNAL) if tree else (PEER,)
 
     def mean(self, figure: str) -> float | None:
@@ -145,21 +145,21 @@ def _measure(run: SeedRun, measure: Measure, figure: str) -> float | None:
 
 def summarize_runs(
     name: str,
-    scenario: Scenario,
+    config: SimulationConfig,
     members: Mapping[int, Protocol],
     runs: Sequence[SeedRun],
     topology: str,
 ) -> ProtocolRuns:
     """Return the comparison of a protocol with remarks; `topology`: the requested kind."""
-    own = is_file_target(scenario.protocol)
+    own = is_file_target(config.protocol)
     remarks = [one.guarantee.remark for one in members.values()][:1]
-    if not own and scenario.variant in entry(scenario.protocol).defective:
+    if not own and config.variant in entry(config.protocol).defective:
         remarks.append("as published, with a known defect")
-    if scenario.protocol == "sb" and not scenario.workload.answers:
+    if config.protocol == "sb" and not config.workload.answers:
         remarks.append("without replies (--reply-fraction) it promises no order")
-    if topology == "hierarchy" and isinstance(scenario.topology, Mesh):
+    if topology == "hierarchy" and isinstance(config.topology, Mesh):
         remarks.append("flat: as many peers with direct channels and other arrivals")
-    found = ProtocolRuns(name, scenario, SHORT[relation_of(members)], (), tuple(runs))
+    found = ProtocolRuns(name, config, SHORT[relation_of(members)], (), tuple(runs))
     remarks += _describe_failures(found)
     if any("causal.checked" not in run.figures for run in runs):
         remarks.append(
@@ -177,9 +177,7 @@ def _describe_failures(found: ProtocolRuns) -> list[str]:
     remarks = []
     if owed := found.total("undelivered"):
         why = (
-            _describe_loss(found.scenario)
-            if found.scenario.links.loss
-            else "messages are held forever"
+            _describe_loss(found.config) if found.config.links.loss else "messages are held forever"
         )
         remarks.append(f"{pluralize(round(owed), 'delivery', 'deliveries')} never happened: {why}")
     if broken := found.total("promise_violations"):
@@ -199,11 +197,11 @@ def _describe_failures(found: ProtocolRuns) -> list[str]:
     return remarks
 
 
-def _describe_loss(scenario: Scenario) -> str:
+def _describe_loss(config: SimulationConfig) -> str:
     """Return the text about lost messages, with a variant that recovers them."""
-    if is_file_target(scenario.protocol):
+    if is_file_target(config.protocol):
         return "lost messages are not recovered"
-    found = entry(scenario.protocol)
-    able = [name for name in found.variants if "recover" in name and name != scenario.variant]
-    hint = f" ({found.name}/{able[0]} does)" if able and "recover" not in scenario.variant else ""
+    found = entry(config.protocol)
+    able = [name for name in found.variants if "recover" in name and name != config.variant]
+    hint = f" ({found.name}/{able[0]} does)" if able and "recover" not in config.variant else ""
     return f"lost messages are not recovered{hint}"

@@ -21,7 +21,7 @@ from antecede.cli.experiments.compare.measures import (
 from antecede.cli.text_table import Column, columns, explain_terms, short
 from antecede.formatting import pluralize
 from antecede.lab.simulate import Hierarchy, PubSub, delay_in_full
-from antecede.lab.simulate.config import scenario_mapping
+from antecede.lab.simulate.config import config_mapping
 from antecede.lab.simulate.outputs import BATCHES, short_batches
 
 COLUMNS = (
@@ -101,32 +101,32 @@ def _sizes(done: Sequence[ProtocolRuns]) -> list[int]:
 def _describe_setup(done: Sequence[ProtocolRuns], args: argparse.Namespace) -> Iterator[str]:
     sizes = _sizes(done)
     first = [next(one for one in done if one.members == size) for size in sizes]
-    scenario = done[0].scenario
+    config = done[0].config
     channels = "FIFO channels" if args.fifo else "channels reorder"
     where = {"mesh": "a mesh", "hierarchy": "a hierarchy, half inside"}
     lost = f", {args.loss:.2%} lost" if args.loss else ""
     place = where.get(args.topology, "")
-    if isinstance(scenario.topology, PubSub):
-        place = pluralize(len(scenario.topology.subgroups), "subgroup")
-        place += f", {pluralize(scenario.topology.topics, 'topic')}"
+    if isinstance(config.topology, PubSub):
+        place = pluralize(len(config.topology.subgroups), "subgroup")
+        place += f", {pluralize(config.topology.topics, 'topic')}"
     who = ", ".join(f"{size:,}" for size in sizes[:-1])
     who += (" and " if who else "") + pluralize(sizes[-1], "peer")
-    yield f"{who} in {place}, delay {delay_in_full(scenario.links.delay)}, {channels}{lost}"
-    every = delay_in_full(scenario.workload.interval)
-    answers = scenario.workload.answers
+    yield f"{who} in {place}, delay {delay_in_full(config.links.delay)}, {channels}{lost}"
+    every = delay_in_full(config.workload.interval)
+    answers = config.workload.answers
     told = (f", {answers:.0%} of them replies" if answers else "") if len(sizes) == 1 else ""
     sent = [pluralize(round(one.total("sent") / len(one.runs)), "message") for one in first]
-    runs = [f"{n} within {one.scenario.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
+    runs = [f"{n} within {one.config.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
     rate = f"{args.rate:g} message{'s' * (args.rate != 1)}/s"
     sends = f"each sends {rate}, one every {every}: "
     yield sends + ", ".join(runs) + told
-    measured = [f"{one.scenario.duration_s - one.scenario.warm_s:.3g}" for one in first]
+    measured = [f"{one.config.duration_s - one.config.warm_s:.3g}" for one in first]
     spans = ", ".join(dict.fromkeys(measured))
     yield (
-        f"bytes and waits of messages sent from {scenario.warm_s:.3g} s on, for {spans} s; "
+        f"bytes and waits of messages sent from {config.warm_s:.3g} s on, for {spans} s; "
         + (f"seed {args.seed}" if args.seeds == 1 else f"means of {args.seeds} seeds")
     )
-    if args.seeds == 1 and any(short_batches(one.scenario) for one in first):
+    if args.seeds == 1 and any(short_batches(one.config) for one in first):
         yield (
             f"intervals are too narrow: {BATCHES} parts of the time are compared, each shorter "
             "than a delay; give --seeds 5 or --seconds"
@@ -136,7 +136,7 @@ def _describe_setup(done: Sequence[ProtocolRuns], args: argparse.Namespace) -> I
 def _list_rows(one: ProtocolRuns) -> Iterator[tuple[str, ...]]:
     """Yield a line, or three for a hierarchy, each followed by its intervals if one is wide."""
     size, is_doubtful = f"{one.members:,}", one.is_doubtful()
-    if not isinstance(one.scenario.topology, Hierarchy):
+    if not isinstance(one.config.topology, Hierarchy):
         values = [*_values(one, BYTES, one.roles[0]), *_values(one, SHOWN)]
         yield (one.name, size, one.order, *_cells(values))
         if is_doubtful:
@@ -187,9 +187,9 @@ def csv_lines(done: Sequence[ProtocolRuns], seeds: range) -> Iterator[str]:
             for measure in MEASURES:
                 found = one.value(measure, role) if measure in measures else Value(None)
                 values += ["" if part is None else part for part in found]
-            scenario = one.scenario
-            span = scenario.duration_s - scenario.warm_s
-            key = (one.name, one.order, role, one.members, len(seeds), seeds[0], scenario.warm_s)
+            config = one.config
+            span = config.duration_s - config.warm_s
+            key = (one.name, one.order, role, one.members, len(seeds), seeds[0], config.warm_s)
             yield _csv_line([*key, span, *values])
 
 
@@ -260,5 +260,5 @@ def _to_values(one: ProtocolRuns) -> dict[str, Any]:
             {"seed": run.seed, "metrics": dict(run.figures), "caveats": dict(run.caveats)}
             for run in one.runs
         ],
-        "scenario": scenario_mapping(one.scenario),
+        "config": config_mapping(one.config),
     }

@@ -24,7 +24,7 @@ from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupts import interruptible
 from antecede.lab import simulate as simulator
-from antecede.lab.simulate.config import Scenario, files_read, read_scenario, scenario_mapping
+from antecede.lab.simulate.config import SimulationConfig, config_mapping, files_read, read_config
 from antecede.lab.simulate.outputs import FULL, Result, snapshot_name, wait_counts
 from antecede.progress import Progress
 from antecede.tables.trace.user_tables import format_of
@@ -78,14 +78,14 @@ def run(args: argparse.Namespace) -> int:
     if args.file is None:
         raise InputError("no CONFIG: name a file, or print one with --template mesh")
     _check(args)
-    scenario = read_scenario(args.file)
+    config = read_config(args.file)
     for out in (args.trace, args.output_plot):
         if out is not None:
-            check_writable(Path(out), files_read(args.file, scenario), args.force)
+            check_writable(Path(out), files_read(args.file, config), args.force)
     with _add_path(args.file):
-        engine = _choose_engine(args, scenario)
-        simulator.check_memory(scenario, engine)
-        results, seconds, compiled = _run_timed(scenario, args, engine)
+        engine = _choose_engine(args, config)
+        simulator.check_memory(config, engine)
+        results, seconds, compiled = _run_timed(config, args, engine)
     if args.output_plot is not None:
         _plot(results[0], Path(args.output_plot))
     if args.json:
@@ -139,33 +139,33 @@ def _check(args: argparse.Namespace) -> None:
         )
 
 
-def _choose_engine(args: argparse.Namespace, scenario: Scenario) -> str:
+def _choose_engine(args: argparse.Namespace, config: SimulationConfig) -> str:
     """Return the engine; "auto" is the reference engine for small or uncompiled configs."""
     if args.trace is not None:
         return simulator.READABLE
-    receivers = len(scenario.topology.senders()) - 1
-    small = simulator.estimate_messages(scenario) * receivers * args.seeds <= SMALL
+    receivers = len(config.topology.senders()) - 1
+    small = simulator.estimate_messages(config) * receivers * args.seeds <= SMALL
     if args.engine == simulator.AUTO and (
-        small or not simulator.select_compiled_engine(scenario).name
+        small or not simulator.select_compiled_engine(config).name
     ):
         return simulator.READABLE
     return str(args.engine)
 
 
 def _run_timed(
-    scenario: Scenario, args: argparse.Namespace, engine: str
+    config: SimulationConfig, args: argparse.Namespace, engine: str
 ) -> tuple[list[Result], float, str]:
     if engine == simulator.READABLE and not args.false_causality:  # loads no kernels
         begin = time.monotonic()
-        return _run_all(scenario, args, engine), time.monotonic() - begin, ""
+        return _run_all(config, args, engine), time.monotonic() - begin, ""
     from antecede.tables.kernels import measure_compile_time
 
     with measure_compile_time() as spent:
-        results = _run_all(scenario, args, engine)
+        results = _run_all(config, args, engine)
     return results, spent.working_s, spent.words()
 
 
-def _run_all(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[Result]:
+def _run_all(config: SimulationConfig, args: argparse.Namespace, engine: str) -> list[Result]:
     results: list[Result] = []
     with Progress("simulating") as progress:
         for seed in range(args.seed, args.seed + args.seeds):
@@ -177,10 +177,10 @@ def _run_all(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
             follow(0)
             if engine == simulator.READABLE:
                 reached = simulator.Reached(follow)
-                with simulator.within_memory(scenario, reached=reached):
-                    results.append(_run_recorded(scenario, seed, args.trace, reached))
+                with simulator.within_memory(config, reached=reached):
+                    results.append(_run_recorded(config, seed, args.trace, reached))
             else:
-                result = interruptible(partial(simulator.simulate, scenario, seed, engine))
+                result = interruptible(partial(simulator.simulate, config, seed, engine))
                 results.append(
                     result._replace(
                         caveats={**result.caveats, "causal.needless_holds": UNNECESSARY}
@@ -197,7 +197,7 @@ UNNECESSARY = "counted only by the reference engine; give --engine reference"
 def _add_pairs(result: Result) -> Result:
     from antecede.lab.simulate.outputs import meter_figures
 
-    pairs = meter_figures(result.scenario, result.seed)
+    pairs = meter_figures(result.config, result.seed)
     caveats = dict(result.caveats)
     if result.figures.get("control_messages"):
         caveats["false_causality"] = (
@@ -208,10 +208,10 @@ def _add_pairs(result: Result) -> Result:
 
 
 def _run_recorded(
-    scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
+    config: SimulationConfig, seed: int, trace: str | None, progress: Callable[[float], None]
 ) -> Result:
     """Run the reference engine, count needless holds, and write the trace."""
-    result, recording = simulator.run_readable(scenario, seed, True, progress)
+    result, recording = simulator.run_readable(config, seed, True, progress)
     seen = wait_counts(recording)
     if trace is not None:
         from antecede.lab.simulate.outputs import write_trace
@@ -239,16 +239,16 @@ def _plot(result: Result, out: Path) -> None:
     ]
     if not lines:
         raise InputError("--output-plot: the run has no samples of storage", path=str(out))
-    what = Plot("storage", title(result.scenario), "time (s)", "stored by a member (bytes)", lines)
+    what = Plot("storage", title(result.config), "time (s)", "stored by a member (bytes)", lines)
     drawn = draw_plot(what)
     with draft_of(out) as draft:
         draft.write_bytes(drawn.png if out.suffix == ".png" else drawn.svg.encode())
 
 
 def _to_values(results: Sequence[Result]) -> dict[str, Any]:
-    planned = results[0].scenario.snapshots is not None
+    planned = results[0].config.snapshots is not None
     return {
-        "scenario": scenario_mapping(results[0].scenario),
+        "config": config_mapping(results[0].config),
         "engine": results[0].engine,
         "runs": [
             {

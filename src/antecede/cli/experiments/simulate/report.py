@@ -11,7 +11,7 @@ from antecede.cli.text_table import Column, columns, explain_terms, short
 from antecede.core.protocols import Relation
 from antecede.formatting import pluralize
 from antecede.lab.simulate import Hierarchy, Mesh, Topology, delay_in_full
-from antecede.lab.simulate.config import Links, Scenario
+from antecede.lab.simulate.config import Links, SimulationConfig
 from antecede.lab.simulate.outputs import Result
 
 ROLES = ("peer", "internal", "external", "super", "idr", "ds")
@@ -119,16 +119,16 @@ class _Figures:
 
 def _describe_setup(results: Sequence[Result], seconds: float, compiled: str) -> Iterator[str]:
     first = results[0]
-    scenario = first.scenario
-    yield title(scenario)
-    yield ", ".join(_describe_network(scenario.links))
-    measured = f"bytes and waits of messages sent from {scenario.warm_s:g} s on, counts of all"
-    warm = f", {measured}" if scenario.warm_s else ""
+    config = first.config
+    yield title(config)
+    yield ", ".join(_describe_network(config.links))
+    measured = f"bytes and waits of messages sent from {config.warm_s:g} s on, counts of all"
+    warm = f", {measured}" if config.warm_s else ""
     seeds = f"seed {first.seed}"
     if len(results) > 1:
         seeds = f"seeds {first.seed} to {results[-1].seed}, mean ± standard deviation"
         seeds += "; fractions of deliveries are over all runs"
-    yield f"{scenario.duration_s:g} s of sending{warm}; {seeds}"
+    yield f"{config.duration_s:g} s of sending{warm}; {seeds}"
     rate = sum(result.figures.get("deliveries", 0) for result in results) / max(seconds, 1e-6)
     yield f"{first.engine} engine, {seconds:.1f} s, {short(rate, 0)} deliveries/s{compiled}"
 
@@ -154,13 +154,13 @@ def _describe_network(links: Links) -> Iterator[str]:
         yield f"receive queue of {links.buffer:,}"
 
 
-def title(scenario: Scenario) -> str:
+def title(config: SimulationConfig) -> str:
     """Return name, protocol and topology as a line."""
-    protocol = scenario.protocol + (f"/{scenario.variant}" if scenario.variant else "")
+    protocol = config.protocol + (f"/{config.variant}" if config.variant else "")
     # The name may contain terminal control characters.
-    shown = "".join(one if one.isprintable() else "?" for one in scenario.name)
+    shown = "".join(one if one.isprintable() else "?" for one in config.name)
     name = f"{shown}: " if shown else ""
-    return f"{name}{protocol}, {_describe_topology(scenario.topology)}"
+    return f"{name}{protocol}, {_describe_topology(config.topology)}"
 
 
 def _describe_topology(topology: Topology) -> str:

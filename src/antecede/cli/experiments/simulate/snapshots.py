@@ -14,7 +14,7 @@ MOST: Final = 3
 
 def snapshot_lines(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     """Yield a line for all runs, and for a single run a line per snapshot."""
-    plan = results[0].scenario.snapshots
+    plan = results[0].config.snapshots
     if plan is None:
         return
     states = [one for result in results for one in result.snapshots]

@@ -28,7 +28,7 @@ class SearchLimits(NamedTuple):
     messages: int
     duplicates: int = 0
     """Arrivals after which the copy stays in flight."""
-    script: tuple[int, ...] = ()
+    senders: tuple[int, ...] = ()
     """Addresses of the senders in order; empty: any order."""
     ignored: frozenset[str] = frozenset()
     """Ignored kinds of failures (constants of `lab.check.results`)."""
@@ -136,9 +136,9 @@ class EnabledActions:
         late = self.timed and record.now_ns > self.until_ns
         if total == self.limits.messages or late:
             return
-        script = self.limits.script
+        given = self.limits.senders
         for index, slot in enumerate(senders):
-            if script and script[total] != self.addresses[slot]:
+            if given and given[total] != self.addresses[slot]:
                 continue
             label = index * self.limits.messages + sent[index]
             for audience in self.recipient_choices[slot]:

@@ -117,8 +117,8 @@ class Explorer:
         words = f"{group.describe_size()}, {pluralize(limits.messages, 'message')}"
         words += f", {limits.duplicates} duplicated" if limits.duplicates else ""
         words += f", {limits.losses} lost" if limits.losses else ""
-        if limits.script:
-            words += f", sent by {' '.join(group.names[at] for at in limits.script)}"
+        if limits.senders:
+            words += f", sent by {' '.join(group.names[at] for at in limits.senders)}"
         if self.enabled.timed:
             words += f" within {seconds_text(self.enabled.until_ns)} s"
             words += ", minimum or maximum delays" if limits.extremes else ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         VIOLATION,
         CommandResult,
         ScenarioEvent,
-        ScriptRun,
+        ScenarioRun,
         channel_line,
         check_run,
         describe_wait,
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from antecede.lab.check.scenario.narrative import Words, list_names
     from antecede.lab.check.scenario.parse import (
         Command,
-        Script,
+        Scenario,
         Setup,
-        load_script,
-        parse_script,
-        script_file,
+        load_scenario,
+        parse_scenario,
+        read_scenario_file,
     )
     from antecede.lab.check.scenario.run import (
         ScenarioRunner,
         check_output,
-        run_script,
+        run_scenario,
         under,
         update_output,
     )
     from antecede.lab.check.scenario.state_text import describe_state
-    from antecede.lab.check.scenario.verdict import report, run_of, script_of
+    from antecede.lab.check.scenario.verdict import format_failure, report, run_of
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -60,13 +60,13 @@ else:
                 "format_action is_query rename"
             ),
             "execution": (
-                "CONTROL_SENT JUDGES VIOLATION CommandResult ScenarioEvent ScriptRun "
+                "CONTROL_SENT JUDGES VIOLATION CommandResult ScenarioEvent ScenarioRun "
                 "find_changed_states channel_line check_run describe_wait run_to_events"
             ),
             "narrative": "Words list_names",
-            "parse": "Command Script Setup load_script parse_script script_file",
-            "run": "ScenarioRunner check_output run_script under update_output",
+            "parse": "Command Scenario Setup load_scenario parse_scenario read_scenario_file",
+            "run": "ScenarioRunner check_output run_scenario under update_output",
             "state_text": "describe_state",
-            "verdict": "report run_of script_of",
+            "verdict": "report run_of format_failure",
         },
     )

@@ -24,7 +24,7 @@ from antecede.core.protocols import Relation
 from antecede.lab.check.harness.driver import steps_to_events
 from antecede.lab.check.harness.network import DELIVERED, JOINED, RELEASED
 from antecede.lab.check.scenario.actions import Send
-from antecede.lab.check.scenario.parse import Command, Script
+from antecede.lab.check.scenario.parse import Command, Scenario
 
 CONTROL_SENT = "acknowledge"
 JUDGES: Final = {
@@ -70,10 +70,10 @@ class CommandResult(NamedTuple):
     """Field values by member after the action, if the run recorded states."""
 
 
-class ScriptRun(NamedTuple):
+class ScenarioRun(NamedTuple):
     """Executed scenario."""
 
-    script: Script
+    scenario: Scenario
     results: tuple[CommandResult, ...]
     relation: Relation
     held: tuple[ScenarioEvent, ...]
@@ -83,7 +83,7 @@ class ScriptRun(NamedTuple):
     in_flight: tuple[tuple[str, str, str], ...] = ()
     """(source, label, target) of the copies in flight at the end."""
 
-    def map_events(self, mark: Callable[[ScenarioEvent], ScenarioEvent]) -> ScriptRun:
+    def map_events(self, mark: Callable[[ScenarioEvent], ScenarioEvent]) -> ScenarioRun:
         """Return the run with every event replaced by `mark(event)`, in order."""
         results = (
             result._replace(events=tuple(map(mark, result.events))) for result in self.results
@@ -100,7 +100,7 @@ class ScriptRun(NamedTuple):
         return tuple(one for one in self.occurrences() if one.is_violation)
 
 
-def run_to_events(run: ScriptRun) -> list[OracleEvent]:
+def run_to_events(run: ScenarioRun) -> list[OracleEvent]:
     """Convert the steps of a run to events for the oracle."""
     return steps_to_events(
         (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.replied_to)
@@ -108,7 +108,7 @@ def run_to_events(run: ScriptRun) -> list[OracleEvent]:
     )
 
 
-def check_run(run: ScriptRun) -> ScriptRun:
+def check_run(run: ScenarioRun) -> ScenarioRun:
     """Mark the violations that the oracle finds, and write the lines of output."""
     topics = {
         result.command.action.label: result.command.action.topics
@@ -221,7 +221,7 @@ def _format_event(event: ScenarioEvent) -> Iterator[str]:
         yield f"{VIOLATION}{event.at} delivers {event.label} after {first}, {other} before it"
 
 
-def channel_line(run: ScriptRun) -> str:
+def channel_line(run: ScenarioRun) -> str:
     """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if none."""
     rows = run_to_events(run)
     if not any(row.kind == RECEIVE for row in rows):

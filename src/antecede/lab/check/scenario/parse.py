@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.core.clocks import Bounds, down_ns, seconds_text
-from antecede.errors import LocalError, ScriptError
+from antecede.errors import LocalError, ScenarioError
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
@@ -58,7 +58,7 @@ class Command(NamedTuple):
     expected: tuple[str, ...] = ()
 
 
-class Script(NamedTuple):
+class Scenario(NamedTuple):
     """Parsed scenario file."""
 
     path: str
@@ -74,24 +74,24 @@ class Script(NamedTuple):
         return tuple(dict.fromkeys((*self.setup.everybody(), *joining)))
 
 
-def load_script(path: str | Path) -> Script:
+def load_scenario(path: str | Path) -> Scenario:
     """Read a scenario file; raises ScenarioError with path and line."""
-    return parse_script(script_file(path), str(path))
+    return parse_scenario(read_scenario_file(path), str(path))
 
 
-def script_file(path: str | Path) -> str:
+def read_scenario_file(path: str | Path) -> str:
     """Return the text of a scenario file without byte order mark; raises ScenarioError."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise ScriptError(f"cannot be read: {error.strerror}", path=str(path)) from error
+        raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
-        raise ScriptError(
+        raise ScenarioError(
             f"is not UTF-8 text (byte {error.start}); scenarios are text files", path=str(path)
         ) from error
 
 
-def parse_script(text: str, path: str = "scenario") -> Script:
+def parse_scenario(text: str, path: str = "scenario") -> Scenario:
     """Parse the text of a scenario; raises ScenarioError with path and line."""
     return _ScenarioParser(path).parse(text)
 
@@ -105,7 +105,7 @@ class _ScenarioParser:
         self.setup = Setup("")
         self.commands: list[Command] = []
 
-    def parse(self, text: str) -> Script:
+    def parse(self, text: str) -> Scenario:
         for self.line, raw in enumerate(text.splitlines(), start=1):
             line = raw.strip()
             if line.startswith("="):
@@ -114,13 +114,13 @@ class _ScenarioParser:
                 self._read_line(line)
         self._check_setup()
         commands = tuple(self.commands)
-        return Script(
+        return Scenario(
             self.path, **self.metadata, setup=self.setup, commands=commands,
             protocol_line=self.protocol_line,
         )  # fmt: skip
 
-    def make_error(self, message: str) -> ScriptError:
-        return ScriptError(message, path=self.path, line=self.line or None)
+    def make_error(self, message: str) -> ScenarioError:
+        return ScenarioError(message, path=self.path, line=self.line or None)
 
     def _check_setup(self) -> None:
         setup, everybody = self.setup, self.setup.everybody()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from antecede.core.group import ALIASES
 from antecede.core.protocols import Relation
-from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
+from antecede.errors import LocalError, OptionError, RemoteError, ScenarioError
 from antecede.lab.check.harness.driver import ImpossibleError, Session
 from antecede.lab.check.harness.effects import ContractError
 from antecede.lab.check.harness.guarded_calls import CallTimeout, in_words, raise_own, watch_calls
@@ -23,11 +23,16 @@ from antecede.lab.check.scenario.execution import (
     NEWS_OF,
     CommandResult,
     ScenarioEvent,
-    ScriptRun,
+    ScenarioRun,
     check_run,
     describe_wait,
 )
-from antecede.lab.check.scenario.parse import Script, parse_script, replace_output, script_file
+from antecede.lab.check.scenario.parse import (
+    Scenario,
+    parse_scenario,
+    read_scenario_file,
+    replace_output,
+)
 from antecede.lab.check.scenario.setup import make_group
 from antecede.lab.check.scenario.state_text import describe_state
 
@@ -35,9 +40,9 @@ WAITS_FOR_TIME = "time to pass"
 """Reason of a hold that ends when no earlier message can be in flight."""
 
 
-def run_script(
-    scenario: Script, *, states: bool = False, relation: Relation | None = None
-) -> ScriptRun:
+def run_scenario(
+    scenario: Scenario, *, states: bool = False, relation: Relation | None = None
+) -> ScenarioRun:
     """Execute all actions; `states`: record states; `relation`: check this, not the promise."""
     with watch_calls():
         playing = ScenarioRunner(scenario, states)
@@ -46,7 +51,7 @@ def run_script(
     return check_run(run if relation is None else run._replace(relation=relation))
 
 
-def under(scenario: Script, protocol: str) -> Script:
+def under(scenario: Scenario, protocol: str) -> Scenario:
     """Return a scenario under another protocol, without options and printing actions."""
     moving = tuple(c for c in scenario.commands if not is_query(c.action))
     commands = tuple(command._replace(expected=()) for command in moving)
@@ -55,9 +60,9 @@ def under(scenario: Script, protocol: str) -> Script:
     return scenario._replace(setup=setup, commands=commands)
 
 
-def check_output(run: ScriptRun) -> tuple[str, ...]:
+def check_output(run: ScenarioRun) -> tuple[str, ...]:
     """Return a line for each command that did not print its expected output."""
-    path = run.script.path
+    path = run.scenario.path
     return tuple(
         f"{path}:{result.command.line}: expected {list(result.command.expected)}, "
         f"got {list(result.output)}"
@@ -68,30 +73,30 @@ def check_output(run: ScriptRun) -> tuple[str, ...]:
 
 def update_output(text: str, path: str = "scenario") -> str:
     """Return the scenario text with the expected output replaced by the actual one."""
-    run = run_script(parse_script(text, path))
+    run = run_scenario(parse_scenario(text, path))
     return replace_output(text, {result.command.line: result.output for result in run.results})
 
 
 def update_file(path: str | Path) -> None:
     """Replace the expected output in a scenario file by the actual one."""
     target = Path(path)
-    target.write_text(update_output(script_file(target), str(path)), encoding="utf-8")
+    target.write_text(update_output(read_scenario_file(target), str(path)), encoding="utf-8")
 
 
-def _start_session(scenario: Script) -> Session:
+def _start_session(scenario: Scenario) -> Session:
     try:
         return Session(make_group(scenario))
-    except (ScriptError, OptionError, LocalError, TypeError) as error:
+    except (ScenarioError, OptionError, LocalError, TypeError) as error:
         what = f"protocol {scenario.setup.protocol}: {error}"
-        if isinstance(error, ScriptError | OptionError):
+        if isinstance(error, ScenarioError | OptionError):
             what = error.message
-        raise ScriptError(what, path=scenario.path, line=scenario.protocol_line) from error
+        raise ScenarioError(what, path=scenario.path, line=scenario.protocol_line) from error
 
 
 class ScenarioRunner:
-    """Runner of a scenario, action by action; `states` as in `run_script`."""
+    """Runner of a scenario, action by action; `states` as in `run_scenario`."""
 
-    def __init__(self, scenario: Script, states: bool = False) -> None:
+    def __init__(self, scenario: Scenario, states: bool = False) -> None:
         self.scenario, self.states = scenario, states
         self.line: int | None = None
         self.session = _start_session(scenario)
@@ -118,7 +123,7 @@ class ScenarioRunner:
         results: Sequence[CommandResult],
         held: tuple[ScenarioEvent, ...],
         in_flight: tuple[tuple[str, str, str], ...],
-    ) -> ScriptRun:
+    ) -> ScenarioRun:
         """Return the results so far as a run; deliveries are not checked."""
         addressed = {
             label: tuple(self.names[at] for at in to)
@@ -126,7 +131,7 @@ class ScenarioRunner:
         }
         relation, subscribed = self.session.relation, dict(self.scenario.setup.subscriptions)
         done = tuple(results)
-        return ScriptRun(self.scenario, done, relation, held, addressed, subscribed, in_flight)
+        return ScenarioRun(self.scenario, done, relation, held, addressed, subscribed, in_flight)
 
     def _describe_states(self, events: Sequence[ScenarioEvent]) -> dict[str, dict[str, str]]:
         touched = {one.at for one in events}
@@ -144,9 +149,9 @@ class ScenarioRunner:
             if copy.source in self.names and copy.target in self.names
         )
 
-    def make_error(self, message: str) -> ScriptError:
+    def make_error(self, message: str) -> ScenarioError:
         """Return an error at the current action."""
-        return ScriptError(message, path=self.scenario.path, line=self.line)
+        return ScenarioError(message, path=self.scenario.path, line=self.line)
 
     def _execute(self, action: Action) -> tuple[tuple[ScenarioEvent, ...], tuple[str, ...]]:
         if isinstance(action, Send) and action.to:

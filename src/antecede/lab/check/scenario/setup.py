@@ -16,24 +16,24 @@ from antecede.core.protocols import ENTRIES, Factory, Protocol, entry, of_order
 from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import options_of, read_options
 from antecede.core.protocols.topics import Subscriptions
-from antecede.errors import LocalError, ScriptError
+from antecede.errors import LocalError, ScenarioError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.timing import TimingModel
 from antecede.lab.check.scenario.actions import Join
-from antecede.lab.check.scenario.parse import Script, Setup
+from antecede.lab.check.scenario.parse import Scenario, Setup
 from antecede.lab.check.target import Target, is_file_target, load_target
 
 
-def make_group(scenario: Script) -> GroupUnderTest:
+def make_group(scenario: Scenario) -> GroupUnderTest:
     """Return the group of a scenario; a user's file is relative to the scenario."""
     setup = scenario.setup
     target, flat = _load_protocol(setup, Path(scenario.path).parent)
     if flat and not setup.members:
-        raise ScriptError(
+        raise ScenarioError(
             f"{setup.protocol} has one role; list its members with 'members NAME ...'"
         )
     if not flat and setup.members:
-        raise ScriptError(
+        raise ScenarioError(
             f"{setup.protocol} has several roles; list its members with "
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
@@ -77,7 +77,7 @@ def _make_options(factory: Factory, setup: Setup, number: Mapping[str, int]) -> 
     if setup.subscriptions:
         options["subscriptions"] = Subscriptions(dict(setup.subscriptions))
     if unused := sorted(options.keys() - options_of(factory).keys()):
-        raise ScriptError(f"{setup.protocol} does not support {unused[0]}; omit these lines")
+        raise ScenarioError(f"{setup.protocol} does not support {unused[0]}; omit these lines")
     return build.replace_names(options, number)
 
 
@@ -102,7 +102,7 @@ def _load_protocol(setup: Setup, folder: Path) -> tuple[Target, bool]:
         known = entry(name)
     except LocalError as error:
         there = of_order(name) or f"choose from {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
-        raise ScriptError(f"unknown protocol '{name}'; {there}") from error
+        raise ScenarioError(f"unknown protocol '{name}'; {there}") from error
     factory = known.load()
     options = read_options(setup.protocol, factory, setup.options)
     return Target(name, factory, None, options), known.flat

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from antecede.errors import ScriptError
+from antecede.errors import ScenarioError
 from antecede.formatting import pluralize
 from antecede.lab.check.results import EXACT_CLOCKS, Exploration, Failure, Verdict
-from antecede.lab.check.scenario.execution import ScriptRun
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script, update_output
+from antecede.lab.check.scenario.execution import ScenarioRun
+from antecede.lab.check.scenario.parse import parse_scenario
+from antecede.lab.check.scenario.run import run_scenario, update_output
 
 
 def report(verdict: Verdict, variant: str = "") -> list[str]:
@@ -70,26 +70,26 @@ def _format_counterexample(failure: Failure) -> Iterator[str]:
         return
     yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
     yield ""
-    yield from (f"    {line}" for line in failure.script().splitlines())
+    yield from (f"    {line}" for line in failure.to_scenario().splitlines())
 
 
-def script_of(failure: Failure, path: Path) -> str:
+def format_failure(failure: Failure, path: Path) -> str:
     """Return the scenario for a file at `path`, with its output if it can be executed."""
-    text = failure.script(_make_title(failure), folder=path.parent)
+    text = failure.to_scenario(_make_title(failure), folder=path.parent)
     try:
         return update_output(text, str(path))
-    except ScriptError:
+    except ScenarioError:
         return text
 
 
-def run_of(failure: Failure) -> ScriptRun:
+def run_of(failure: Failure) -> ScenarioRun:
     """Run the counterexample, without its last action if that raises."""
-    text = failure.script(_make_title(failure))
-    script = parse_script(text)
+    text = failure.to_scenario(_make_title(failure))
+    scenario = parse_scenario(text)
     try:
-        return run_script(script)
-    except ScriptError:
-        return run_script(script._replace(commands=script.commands[:-1]))
+        return run_scenario(scenario)
+    except ScenarioError:
+        return run_scenario(scenario._replace(commands=scenario.commands[:-1]))
 
 
 def _make_title(failure: Failure) -> str:

@@ -22,7 +22,7 @@ from antecede.lab.reproductions.framework.study import (
 )
 from antecede.lab.reproductions.pairs import count_pairs
 from antecede.lab.simulate import Delay, Mesh
-from antecede.lab.simulate.config import Clocks, Links, Scenario, Workload
+from antecede.lab.simulate.config import Clocks, Links, SimulationConfig, Workload
 
 LAMBDA_S = 0.010
 RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50.0)
@@ -102,10 +102,12 @@ def _make_wait_runs(quick: bool) -> Iterator[Run]:
                 )
 
 
-def make_config(ratio: float, least: str, duration_s: float, rate_hz: float = 50.0) -> Scenario:
+def make_config(
+    ratio: float, least: str, duration_s: float, rate_hz: float = 50.0
+) -> SimulationConfig:
     """Return six members with the largest delay `ratio` * lambda."""
     most_s = round(ratio * LAMBDA_S, 6)
-    return Scenario(
+    return SimulationConfig(
         Mesh(MEMBERS),
         links=Links(Delay(round(MIN_DELAYS[least] * most_s, 6), most_s, "uniform")),
         workload=Workload("poisson", rate_hz=rate_hz),
@@ -118,7 +120,7 @@ def make_config(ratio: float, least: str, duration_s: float, rate_hz: float = 50
 def _make_size_runs(quick: bool) -> Iterator[Run]:
     for protocol in CARRIERS:
         for members in SIZES[:2] if quick else SIZES:
-            scenario = Scenario(
+            config = SimulationConfig(
                 Mesh(members),
                 protocol,
                 links=Links(Delay(0.03, 0.05, "uniform")),
@@ -129,7 +131,7 @@ def _make_size_runs(quick: bool) -> Iterator[Run]:
             )
             yield make_simulation_run(
                 f"bytes/{protocol}/{members} members",
-                scenario,
+                config,
                 1,
                 0.002 * members**2,
                 "bytes",
@@ -141,7 +143,7 @@ def _make_size_runs(quick: bool) -> Iterator[Run]:
 def _make_loss_runs(quick: bool) -> Iterator[Run]:
     for loss in LOSSES[::3] if quick else LOSSES:
         for recovery in (False, True):
-            scenario = Scenario(
+            config = SimulationConfig(
                 Mesh(MEMBERS),
                 "linear-physical",
                 options=RECOVERY if recovery else {},
@@ -153,7 +155,7 @@ def _make_loss_runs(quick: bool) -> Iterator[Run]:
             yield from make_seed_runs(
                 QUICK_SEEDS if quick else SEEDS,
                 f"loss/{loss}/{'recovery' if recovery else 'none'}",
-                scenario,
+                config,
                 1.0 if quick else 5.0,
                 "loss",
                 loss=loss,

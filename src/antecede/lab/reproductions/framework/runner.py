@@ -179,7 +179,7 @@ def _build_findings(
 def describe_failure(failure: FailedRun) -> str:
     """Return a failure as one line: key, seed, reason, configuration and parameters."""
     run = failure.run
-    values = " ".join(canonical_json(part) for part in (run.scenario, run.parameters) if part)
+    values = " ".join(canonical_json(part) for part in (run.config, run.parameters) if part)
     return f"{run.key} (seed {run.seed}): {failure.reason}; {run.kind} {values}"
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.config import SimulationConfig
 
 
 class Run(NamedTuple):
@@ -23,8 +23,8 @@ class Run(NamedTuple):
     """Estimated seconds on one core. It determines the order of runs, not results."""
     kind: str = "simulate"
     """Kind of the run, for `execute`."""
-    scenario: Mapping[str, Any] = {}
-    """Configuration as of `scenario_mapping`, or empty."""
+    config: Mapping[str, Any] = {}
+    """Configuration as of `config_mapping`, or empty."""
     parameters: Mapping[str, Any] = {}
     """Further arguments of `execute`. `Results` selects runs by them."""
 
@@ -34,15 +34,15 @@ class Run(NamedTuple):
         return {
             "kind": self.kind,
             "seed": self.seed,
-            "scenario": self.scenario,
+            "config": self.config,
             "parameters": self.parameters,
         }
 
-    def load_config(self) -> Scenario:
-        """Return the configuration. Raises ScenarioError."""
-        from antecede.lab.simulate.config import scenario_from
+    def load_config(self) -> SimulationConfig:
+        """Return the configuration. Raises ConfigError."""
+        from antecede.lab.simulate.config import config_from
 
-        return scenario_from(self.scenario)
+        return config_from(self.config)
 
     def to_text(self) -> str:
         """Return the run as one line of JSON, the same for the same values."""

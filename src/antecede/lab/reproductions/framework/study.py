@@ -20,7 +20,7 @@ import numpy.typing as npt
 from antecede.errors import LocalError
 from antecede.lab.report import Findings
 from antecede.lab.reproductions.framework.runs import Run, canonical_json
-from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.config import SimulationConfig
 
 if TYPE_CHECKING:
     from antecede.lab.reproductions.framework.results import Results
@@ -58,7 +58,7 @@ class Study:
 
 def make_simulation_run(
     key: str,
-    scenario: Scenario,
+    config: SimulationConfig,
     seed: int,
     cost_s: float,
     kind: str = "simulate",
@@ -71,13 +71,13 @@ def make_simulation_run(
     """
     from antecede.lab.check import is_file_target
     from antecede.lab.reproductions.framework.user_files import digest_user_files
-    from antecede.lab.simulate.config import scenario_mapping
+    from antecede.lab.simulate.config import config_mapping
 
-    values = scenario_mapping(scenario)
-    if is_file_target(scenario.protocol):  # workers may have another working folder
-        file, _, name = scenario.protocol.rpartition(":")
+    values = config_mapping(config)
+    if is_file_target(config.protocol):  # workers may have another working folder
+        file, _, name = config.protocol.rpartition(":")
         values["protocol"]["name"] = f"{Path(file).absolute()}:{name}"
-    files = digest_user_files(scenario)
+    files = digest_user_files(config)
     return Run(
         key, seed, cost_s, kind, values, {**parameters, **({"files": files} if files else {})}
     )
@@ -86,14 +86,14 @@ def make_simulation_run(
 def make_seed_runs(
     seeds: Iterable[int],
     key: str,
-    scenario: Scenario,
+    config: SimulationConfig,
     cost_s: float,
     kind: str = "simulate",
     **parameters: Any,
 ) -> Iterator[Run]:
     """Yield the run of a configuration for each seed. The key ends in the seed."""
     for seed in seeds:
-        yield make_simulation_run(f"{key}/seed {seed}", scenario, seed, cost_s, kind, **parameters)
+        yield make_simulation_run(f"{key}/seed {seed}", config, seed, cost_s, kind, **parameters)
 
 
 def simulate_run(run: Run) -> Metrics:
@@ -101,9 +101,9 @@ def simulate_run(run: Run) -> Metrics:
     from antecede.lab.reproductions.framework.user_files import check_files
     from antecede.lab.simulate import simulate
 
-    scenario = run.load_config()
-    check_files(scenario, run.parameters.get("files", {}))
-    return {"undelivered": 0.0, **simulate(scenario, run.seed).figures}
+    config = run.load_config()
+    check_files(config, run.parameters.get("files", {}))
+    return {"undelivered": 0.0, **simulate(config, run.seed).figures}
 
 
 def check_runs(runs: Iterable[Run]) -> list[Run]:

@@ -12,24 +12,24 @@ from pathlib import Path
 import antecede
 from antecede.errors import InputError
 from antecede.lab.check import is_file_target, load_class
-from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.config import SimulationConfig
 
 
-def digest_user_files(scenario: Scenario) -> dict[str, str]:
+def digest_user_files(config: SimulationConfig) -> dict[str, str]:
     """Return name -> digest of a user's protocol, its imports, and a trace. Raises InputError."""
     found: list[Path] = []
-    if is_file_target(scenario.protocol):
-        made = load_class(scenario.protocol)
-        file = Path(scenario.protocol.rpartition(":")[0]).resolve()
+    if is_file_target(config.protocol):
+        made = load_class(config.protocol)
+        file = Path(config.protocol.rpartition(":")[0]).resolve()
         found += sorted({file, *find_imported_modules([made.__module__]).values()})
-    if scenario.workload.kind == "replay":
-        found.append(Path(scenario.workload.path or ""))
+    if config.workload.kind == "replay":
+        found.append(Path(config.workload.path or ""))
     return {path.name: compute_file_digest(path) for path in found}
 
 
-def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
+def check_files(config: SimulationConfig, expected: Mapping[str, str]) -> None:
     """Raise InputError if a file has changed since its digest was taken."""
-    now = digest_user_files(scenario)
+    now = digest_user_files(config)
     for name, digest in expected.items():
         if now.get(name, digest) != digest:
             raise InputError(

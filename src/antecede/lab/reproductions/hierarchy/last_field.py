@@ -27,7 +27,7 @@ from antecede.lab.simulate import (
     make_key,
     pick_array,
 )
-from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.config import SimulationConfig
 
 BLOCK = 1 << 16
 
@@ -43,12 +43,12 @@ class QueuedEvent(NamedTuple):
 
 def measure_last_field(run: Run) -> Metrics:
     """Return `last.outside_bytes` and `last.inside_bytes`: bytes per internal message."""
-    scenario = run.load_config()
-    topology = scenario.topology
+    config = run.load_config()
+    topology = config.topology
     assert isinstance(topology, Hierarchy)
-    warm_us = round(scenario.warm_s * US)
+    warm_us = round(config.warm_s * US)
     outside, inside = [], []
-    for time_us, sender, message in _simulate_downward(scenario, topology, run.seed):
+    for time_us, sender, message in _simulate_downward(config, topology, run.seed):
         if time_us > warm_us:
             base, bits = message.dv
             span = bits.bit_length()
@@ -73,7 +73,7 @@ def _bits_to_bytes(bits: int) -> int:
 
 
 def _simulate_downward(
-    scenario: Scenario, topology: Hierarchy, seed: int
+    config: SimulationConfig, topology: Hierarchy, seed: int
 ) -> Iterator[tuple[int, int, Downward]]:
     """Yield (time, sender, message) of messages into the group. Sender 0: the super peer."""
     inside = topology.groups[0]
@@ -81,14 +81,14 @@ def _simulate_downward(
         Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, topology.size))),
         ack_after=0,
     )
-    delays = _draw_delays(scenario.links.delay, seed)
-    sent = build_schedule(scenario, seed)
+    delays = _draw_delays(config.links.delay, seed)
+    sent = build_schedule(config, seed)
     queue = [
         QueuedEvent(int(at), k, int(who))
         for k, (at, who) in enumerate(zip(sent.time_us, sent.sender, strict=True))
     ]
     heapq.heapify(queue)
-    number, end_us = len(queue), round(scenario.duration_s * US)
+    number, end_us = len(queue), round(config.duration_s * US)
     while queue and queue[0].time_us <= end_us:
         now, _, at, message = heapq.heappop(queue)
         one = everybody[at]

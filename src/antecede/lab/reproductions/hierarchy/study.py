@@ -20,7 +20,7 @@ from antecede.lab.reproductions.framework.study import (
 )
 from antecede.lab.reproductions.hierarchy.last_field import measure_last_field
 from antecede.lab.simulate import Delay, Hierarchy
-from antecede.lab.simulate.config import Links, Scenario, Special, Workload
+from antecede.lab.simulate.config import Links, SimulationConfig, Special, Workload
 
 DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05, 0.55)}
 LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
@@ -73,8 +73,8 @@ def _make_grid_runs(quick: bool) -> Iterator[Run]:
         for peers in list_peer_counts(delay):
             if quick and peers % 300 and peers not in (50, LARGEST[delay]):
                 continue
-            scenario = scenario_of(delay, peers, QUICK_S if quick else MEASURED_S)
-            yield from _make_runs("grid", scenario, _choose_seeds(quick), delay=delay, peers=peers)
+            config = config_of(delay, peers, QUICK_S if quick else MEASURED_S)
+            yield from _make_runs("grid", config, _choose_seeds(quick), delay=delay, peers=peers)
 
 
 def _make_rate_runs(quick: bool) -> Iterator[Run]:
@@ -84,7 +84,7 @@ def _make_rate_runs(quick: bool) -> Iterator[Run]:
                 if quick and peers not in (50, 100, 200, LARGEST[delay]):
                     continue
                 interval_s = peers / rate
-                scenario = scenario_of(
+                config = config_of(
                     delay,
                     peers,
                     1.0 if quick else 2.0,
@@ -92,24 +92,24 @@ def _make_rate_runs(quick: bool) -> Iterator[Run]:
                     workload=Workload(total_hz=float(rate)),
                 )
                 seeds = _choose_seeds(quick)[:2]
-                yield from _make_runs("rate", scenario, seeds, delay=delay, peers=peers, rate=rate)
+                yield from _make_runs("rate", config, seeds, delay=delay, peers=peers, rate=rate)
 
 
 def _make_passive_runs(quick: bool) -> Iterator[Run]:
     for delay in DELAYS:
         for peers, silent in PASSIVE:
-            scenario = scenario_of(
+            config = config_of(
                 delay, peers, QUICK_S if quick else MEASURED_S, workload=Workload(silent=silent)
             )
             seeds = [seed + 10 for seed in _choose_seeds(quick)]
-            yield from _make_runs("passive", scenario, seeds, delay=delay, silent=silent)
+            yield from _make_runs("passive", config, seeds, delay=delay, silent=silent)
 
 
 def _make_group_runs(quick: bool) -> Iterator[Run]:
     for groups in (1, 3) if quick else (1, 2, 3, 4):
         topology = Hierarchy((120 // groups,) * groups, 120)
-        scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
-        yield from _make_runs("groups", scenario, _choose_seeds(quick), groups=groups)
+        config = config_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
+        yield from _make_runs("groups", config, _choose_seeds(quick), groups=groups)
 
 
 def _make_pruning_runs(quick: bool) -> Iterator[Run]:
@@ -119,7 +119,7 @@ def _make_pruning_runs(quick: bool) -> Iterator[Run]:
             far = Special("external", str(topology.size - 1), FAR)
             links = Links(Delay(*DELAYS["0-50 ms"]), (SLOW_UP, far) if skewed else ())
             for pruning in PRUNINGS:
-                scenario = Scenario(
+                config = SimulationConfig(
                     topology,
                     "hierarchical",
                     options={"pruning": pruning},
@@ -129,14 +129,14 @@ def _make_pruning_runs(quick: bool) -> Iterator[Run]:
                     name=f"{groups} groups, {'skewed' if skewed else 'even'} links, {pruning}",
                 )
                 given = {"groups": groups, "skewed": skewed, "pruning": pruning}
-                yield from _make_runs("pruning", scenario, _choose_seeds(quick), **given)
+                yield from _make_runs("pruning", config, _choose_seeds(quick), **given)
 
 
 def _make_variance_runs(quick: bool) -> Iterator[Run]:
-    scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
+    config = config_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
     links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
     yield from _make_runs(
-        "literal", replace(scenario, links=links), _choose_seeds(quick), delay="0-50 ms"
+        "literal", replace(config, links=links), _choose_seeds(quick), delay="0-50 ms"
     )
 
 
@@ -148,7 +148,7 @@ def _make_last_field_runs(quick: bool) -> Iterator[Run]:
         warm_s = WARM_S["0-50 ms"] + (2 * count / rate if rate else 0.0)
         load = Workload(total_hz=float(rate)) if rate else Workload()
         measured_s = 0.2 if quick else QUICK_S
-        given = scenario_of("0-50 ms", count, measured_s, warm_s=warm_s, workload=load)
+        given = config_of("0-50 ms", count, measured_s, warm_s=warm_s, workload=load)
         sent = (rate or count * 12.5) * given.duration_s
         key = f"last/peers {count}/rate {rate or 'of the first experiment'}"
         yield make_simulation_run(
@@ -156,7 +156,7 @@ def _make_last_field_runs(quick: bool) -> Iterator[Run]:
         )
 
 
-def scenario_of(
+def config_of(
     delay: str,
     peers: int,
     measured_s: float,
@@ -164,10 +164,10 @@ def scenario_of(
     warm_s: float | None = None,
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
-) -> Scenario:
+) -> SimulationConfig:
     """Return the source's system. `delay`: key of DELAYS. `peers`: total number."""
     warm = WARM_S[delay] if warm_s is None else warm_s
-    return Scenario(
+    return SimulationConfig(
         topology or Hierarchy((peers // 2,), peers - peers // 2),
         "hierarchical",
         links=Links(Delay(*DELAYS[delay])),
@@ -183,17 +183,17 @@ def _choose_seeds(quick: bool) -> tuple[int, ...]:
 
 
 def _make_runs(
-    part: str, scenario: Scenario, seeds: Sequence[int], **parameters: object
+    part: str, config: SimulationConfig, seeds: Sequence[int], **parameters: object
 ) -> Iterator[Run]:
-    peers = len(scenario.topology.senders())
-    load = scenario.workload
+    peers = len(config.topology.senders())
+    load = config.workload
     active = peers - load.silent
     rate = load.total_hz or active / load.interval.mean_s
     readable = parameters.get("pruning") == "published"
     per_second = REFERENCE_PER_SECOND if readable else COMPILED_PER_SECOND
-    cost_s = 0.05 + rate * scenario.duration_s * peers / per_second
+    cost_s = 0.05 + rate * config.duration_s * peers / per_second
     words = [f"{name} {value}" for name, value in parameters.items()]
-    return make_seed_runs(seeds, "/".join([part, *words]), scenario, cost_s, part, **parameters)
+    return make_seed_runs(seeds, "/".join([part, *words]), config, cost_s, part, **parameters)
 
 
 STUDY = Study(

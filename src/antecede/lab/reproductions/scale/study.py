@@ -22,7 +22,7 @@ from antecede.lab.reproductions.framework.study import (
     simulate_run,
 )
 from antecede.lab.simulate import Delay, Hierarchy
-from antecede.lab.simulate.config import Links, Scenario, Workload
+from antecede.lab.simulate.config import Links, SimulationConfig, Workload
 from antecede.tables.kernels import measure_compile_time
 
 RATE_HZ = 1000.0
@@ -41,7 +41,7 @@ def list_runs(quick: bool) -> Sequence[Run]:
     more = [(groups, GROUP) for groups in (QUICK_GROUPS if quick else GROUPS)]
     larger = [(TEN, size) for size in (QUICK_SIZES if quick else SIZES)]
     for groups, size in (*more, *larger):
-        scenario = Scenario(
+        config = SimulationConfig(
             Hierarchy((size,) * groups, 0),
             "hierarchical",
             links=Links(Delay(0.0, 0.05)),
@@ -50,10 +50,10 @@ def list_runs(quick: bool) -> Sequence[Run]:
             warm_s=WARM_S,
             name=f"{groups} groups of {size}",
         )
-        cost_s = 0.05 + RATE_HZ * scenario.duration_s * groups * size / PER_SECOND
+        cost_s = 0.05 + RATE_HZ * config.duration_s * groups * size / PER_SECOND
         seeds = QUICK_SEEDS if quick else SEEDS
         given: dict[str, Any] = {"groups": groups, "size": size, "peers": groups * size}
-        found += make_seed_runs(seeds, scenario.name, scenario, cost_s, **given)
+        found += make_seed_runs(seeds, config.name, config, cost_s, **given)
     return found
 
 

@@ -27,7 +27,7 @@ from antecede.lab.reproductions.semantic.workload import (
     make_trace_load,
 )
 from antecede.lab.simulate import US, Delay, Mesh, Network
-from antecede.lab.simulate.config import Links, Scenario, Workload
+from antecede.lab.simulate.config import Links, SimulationConfig, Workload
 
 DEFAULTS: Mapping[str, Any] = {
     "members": 30,
@@ -90,11 +90,11 @@ def execute(run: Run) -> Metrics:
             raise InputError("the trace has changed since the study was started", path=str(path))
         load = make_trace_load(str(path), given["messages"], given["gap_ms"])
         authors = int(load.sender.max()) + 1
-        scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
+        config, warm_us = SimulationConfig(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
     else:
-        scenario = run.load_config()
-        load, warm_us = make_thread_load(scenario, run.seed), round(scenario.warm_s * US)
-    network = Network(scenario, run.seed)
+        config = run.load_config()
+        load, warm_us = make_thread_load(config, run.seed), round(config.warm_s * US)
+    network = Network(config, run.seed)
     return compute_metrics(compute_orders(load, network, run.seed, warm_us), network, warm_us)
 
 
@@ -111,7 +111,7 @@ def _make_thread_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
     delay = DELAYS[point["delay"]]
     warm_s = round(2 * float(delay.quantiles()[-1]) / US, 3)
     measured_s = messages / (rate_hz * members)
-    scenario = Scenario(
+    config = SimulationConfig(
         Mesh(members),
         "sb",
         links=Links(delay),
@@ -127,7 +127,7 @@ def _make_thread_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
         f"{rate_hz:g} a second/last {point['recent']}/seed {seed}"
     )
     return make_simulation_run(
-        key, scenario, seed, sent * (2e-4 + 3e-6 * members), "threads", **point
+        key, config, seed, sent * (2e-4 + 3e-6 * members), "threads", **point
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from antecede.errors import InputError
 from antecede.lab.reproductions.framework.user_files import compute_file_digest
 from antecede.lab.simulate import Ints, Mesh, Traffic, replay_trace
-from antecede.lab.simulate.config import Scenario, Workload
+from antecede.lab.simulate.config import SimulationConfig, Workload
 
 MAX_AUTHORS = 1 << 20
 FIRST_LENGTH_S = 1e9  # Length to which a trace is first scaled, s. Gaps keep their proportions.
@@ -35,11 +35,11 @@ class MessageLoad(NamedTuple):
     recent: int = 0
 
 
-def make_thread_load(scenario: Scenario, seed: int) -> MessageLoad:
+def make_thread_load(config: SimulationConfig, seed: int) -> MessageLoad:
     """Return the messages of a configuration without a trace."""
-    traffic = Traffic(scenario, seed)
+    traffic = Traffic(config, seed)
     time_us, sender = traffic.schedule
-    return MessageLoad(time_us, sender, None, traffic.choose_parent, scenario.workload.recent)
+    return MessageLoad(time_us, sender, None, traffic.choose_parent, config.workload.recent)
 
 
 def make_trace_load(path: str, messages: int | None, gap_ms: float) -> MessageLoad:
@@ -59,8 +59,8 @@ def _read_first_messages(
     path: str, messages: int | None
 ) -> tuple[Ints, Ints, Sequence[Sequence[int]]]:
     load = Workload("replay", path=path, messages=messages)
-    scenario = Scenario(Mesh(MAX_AUTHORS), workload=load, duration_s=FIRST_LENGTH_S)
-    found = replay_trace(scenario)
+    config = SimulationConfig(Mesh(MAX_AUTHORS), workload=load, duration_s=FIRST_LENGTH_S)
+    found = replay_trace(config)
     return found.schedule.time_us, found.schedule.sender, found.parents
 
 

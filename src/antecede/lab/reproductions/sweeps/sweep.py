@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.errors import InputError, ScenarioError
+from antecede.errors import ConfigError, InputError
 from antecede.lab.reproductions.framework.deviation import join_words
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study, make_simulation_run, simulate_run
 from antecede.lab.reproductions.sweeps.findings import build_findings, describe_source
-from antecede.lab.simulate.config import Scenario, config_with_settings, read_values
+from antecede.lab.simulate.config import SimulationConfig, config_with_settings, read_values
 
 MAX_RUNS = 100_000
 KIND = "sweep"
@@ -41,7 +41,7 @@ class Sweep(NamedTuple):
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
-    """Return the sweep, with every setting checked. Raises InputError, ScenarioError."""
+    """Return the sweep, with every setting checked. Raises InputError, ConfigError."""
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
         key, values = parse_axis(text)
@@ -58,7 +58,7 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
 
 
 def _find_unused_keys(sweep: Sweep) -> Iterator[str]:
-    """Yield keys without effect in some settings. Raises ScenarioError for one without any
+    """Yield keys without effect in some settings. Raises ConfigError for one without any
     effect.
     """
     found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
@@ -71,7 +71,7 @@ def _find_unused_keys(sweep: Sweep) -> Iterator[str]:
         whys = "; ".join(dict.fromkeys(why for _, why in idle))
         if len(idle) == count:
             what = f"{key}: no effect in any setting of this sweep: {whys}"
-            raise ScenarioError(what, path=str(sweep.path))
+            raise ConfigError(what, path=str(sweep.path))
         where = _describe_settings(sweep, [setting for setting, _ in idle])
         yield f"{key} of the file is not used with {where}: {whys}"
 
@@ -157,12 +157,14 @@ def iterate_settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
         yield dict(zip(sweep.over, values, strict=True))
 
 
-def _make_config(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
+def _make_config(
+    sweep: Sweep, setting: Mapping[str, Any]
+) -> tuple[SimulationConfig, dict[str, str]]:
     try:
         return config_with_settings(sweep.values, setting, str(sweep.path))
-    except ScenarioError as error:
+    except ConfigError as error:
         words = _format_setting(setting)
-        raise ScenarioError(f"{error.message} (with {words})", path=error.path) from error
+        raise ConfigError(f"{error.message} (with {words})", path=error.path) from error
 
 
 def sweep_study(sweep: Sweep) -> Study:
@@ -181,19 +183,19 @@ def _list_runs(sweep: Sweep, quick: bool) -> list[Run]:
     del quick  # a sweep has no quick version
     found = []
     for setting in iterate_settings(sweep):
-        scenario = _make_config(sweep, setting)[0]
-        cost_s = 0.05 + _estimate_copies(scenario) * 2e-5
+        config = _make_config(sweep, setting)[0]
+        cost_s = 0.05 + _estimate_copies(config) * 2e-5
         words = "/".join(f"{key}={value}" for key, value in setting.items())
         for seed in sweep.seeds:
-            run = make_simulation_run(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
+            run = make_simulation_run(f"{words}/seed {seed}", config, seed, cost_s, KIND)
             picked_by = {f"{OVER}{key}": value for key, value in setting.items()}
             found.append(run._replace(parameters={**run.parameters, **picked_by}))
     return found
 
 
-def _estimate_copies(scenario: Scenario) -> float:
-    load, senders = scenario.workload, len(scenario.topology.senders())
+def _estimate_copies(config: SimulationConfig) -> float:
+    load, senders = config.workload, len(config.topology.senders())
     rate = {"periodic": 1 / load.interval.mean_s, "poisson": load.rate_hz}.get(load.kind, 1.0)
     if load.kind == "random":
-        return float(load.messages or 0) * scenario.topology.size
-    return (load.total_hz or rate * senders) * scenario.duration_s * scenario.topology.size
+        return float(load.messages or 0) * config.topology.size
+    return (load.total_hz or rate * senders) * config.duration_s * config.topology.size

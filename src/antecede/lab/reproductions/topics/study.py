@@ -18,7 +18,7 @@ from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study, make_simulation_run
 from antecede.lab.reproductions.pairs import count_pairs
 from antecede.lab.simulate import Delay, PubSub
-from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workload
+from antecede.lab.simulate.config import Clocks, Links, SimulationConfig, Special, Workload
 
 DEFAULTS: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
 """Default values: events, h, xt, and smallest delay / largest delay."""
@@ -56,19 +56,19 @@ def list_runs(quick: bool) -> Sequence[Run]:
         cost_s, given = 0.1 + point["events"] / 2000, {"rules": list(RULES), **point}
         for seed, sent_to in itertools.product(QUICK_SEEDS if quick else SEEDS, SENT_TO):
             key = f"{words}/to {sent_to}/seed {seed}"
-            scenario = make_config(**point)
+            config = make_config(**point)
             found.append(
-                make_simulation_run(key, scenario, seed, cost_s, "pairs", sent_to=sent_to, **given)
+                make_simulation_run(key, config, seed, cost_s, "pairs", sent_to=sent_to, **given)
             )
     return found
 
 
-def make_config(events: int, topics: int, most: int, least: float) -> Scenario:
+def make_config(events: int, topics: int, most: int, least: float) -> SimulationConfig:
     """Return Nakayama's system."""
     inside = Delay(round(least * LAN_S, 6), LAN_S, "uniform")
     between = Delay(round(least * WAN_S, 6), WAN_S, "uniform")
     lan = tuple(Special(f"group:{g}", f"group:{g}", inside) for g in range(len(SUBGROUPS)))
-    return Scenario(
+    return SimulationConfig(
         PubSub(SUBGROUPS, topics, min(most, topics)),
         "htbc",
         links=Links(between, lan),

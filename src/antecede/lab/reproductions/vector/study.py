@@ -18,7 +18,7 @@ from antecede.lab.reproductions.framework.study import (
     simulate_run,
 )
 from antecede.lab.simulate import US, Delay, Hierarchy, Mesh, Topology, build_schedule
-from antecede.lab.simulate.config import Links, Partition, Scenario, Workload
+from antecede.lab.simulate.config import Links, Partition, SimulationConfig, Workload
 
 BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
 SIZES, QUICK_SIZES = (6, 10, 20, 40, 60), (6, 10, 20)
@@ -80,10 +80,10 @@ def _make_loss_runs(quick: bool) -> Iterator[Run]:
     for protocol in LOSS_PROTOCOLS:
         for copies in ("one", "all"):
             for seed in QUICK_SEEDS if quick else SEEDS:
-                scenario = _make_config(protocol, LOSS_MEMBERS, 3.0)
+                config = _make_config(protocol, LOSS_MEMBERS, 3.0)
                 yield make_simulation_run(
                     f"loss/{protocol}/{copies}/seed {seed}",
-                    _add_loss(scenario, seed, copies),
+                    _add_loss(config, seed, copies),
                     seed,
                     0.5,
                     "loss",
@@ -94,12 +94,12 @@ def _make_loss_runs(quick: bool) -> Iterator[Run]:
 
 def _make_config(
     protocol: str, members: int, measured_s: float, workload: Workload | None = None
-) -> Scenario:
+) -> SimulationConfig:
     name, _, variant = protocol.partition("/")
     topology: Topology = Mesh(members)
     if name == "hierarchical":
         topology = Hierarchy((members // 2,), members - members // 2)
-    return Scenario(
+    return SimulationConfig(
         topology,
         name,
         variant,
@@ -110,12 +110,12 @@ def _make_config(
     )
 
 
-def _add_loss(scenario: Scenario, seed: int, copies: str) -> Scenario:
+def _add_loss(config: SimulationConfig, seed: int, copies: str) -> SimulationConfig:
     """Return the configuration in which one copy of a message is lost, or all, and nothing else.
 
     The message is the first that a peer (in a hierarchy: an external one) sends after a second.
     """
-    sent, topology = build_schedule(scenario, seed), scenario.topology
+    sent, topology = build_schedule(config, seed), config.topology
     role = topology.role(topology.size - 1)
     message = next(
         m
@@ -127,7 +127,7 @@ def _add_loss(scenario: Scenario, seed: int, copies: str) -> Scenario:
     at_s = float(sent.time_us[message]) / US
     side = (sender if copies == "all" else receiver,)
     cut = Partition(at_s, at_s + MICROSECOND_S, side, lost=True)
-    return replace(scenario, links=Links(DELAY, partitions=(cut,)))
+    return replace(config, links=Links(DELAY, partitions=(cut,)))
 
 
 STUDY = Study(

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.model import Scenario
+from antecede.errors import ConfigError
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.network import make_channels
 from antecede.lab.simulate.outputs.metrics import list_sample_times
@@ -18,41 +18,41 @@ MAX_DELAY_US = 1 << 26
 FOREVER = 2**62  # Time after all times, at the end of `time_us` and `sample_us`
 
 
-def find_misfit(scenario: Scenario) -> str | None:
+def find_misfit(config: SimulationConfig) -> str | None:
     """Return why workload and links do not fit the compiled engines (None: they fit)."""
-    links = scenario.links
-    if scenario.workload.kind == "replay":
+    links = config.links
+    if config.workload.kind == "replay":
         return "a replay delays answers until deliveries"
     if links.loss or links.duplicate or links.partitions:
         return "it has no loss, duplicates or partitions"
     if links.buffer is not None or links.service_s:
         return "it has no receive buffers"
-    if find_longest_delay_us(scenario) > MAX_DELAY_US:
+    if find_longest_delay_us(config) > MAX_DELAY_US:
         return f"its delays are limited to {MAX_DELAY_US / US:.0f} s"
     return None
 
 
 def reject(kind: str, reason: str | None) -> None:
-    """Raise ScenarioError if there is a reason."""
+    """Raise ConfigError if there is a reason."""
     if reason is not None:
-        raise ScenarioError(f"the compiled {kind} engine cannot run this configuration: {reason}")
+        raise ConfigError(f"the compiled {kind} engine cannot run this configuration: {reason}")
 
 
-def find_longest_delay_us(scenario: Scenario) -> int:
+def find_longest_delay_us(config: SimulationConfig) -> int:
     """Return the longest delay of any channel."""
-    channels = make_channels(scenario.topology, scenario.links)
+    channels = make_channels(config.topology, config.links)
     return int(channels.quantiles.max()) + int(channels.location_delays_us.max())
 
 
 def make_input_arrays(
-    scenario: Scenario, seed: int, sends: Schedule, samples: int
+    config: SimulationConfig, seed: int, sends: Schedule, samples: int
 ) -> dict[str, Any]:
     """Return the fields for schedule, samples and channels of both states."""
-    channels = make_channels(scenario.topology, scenario.links)
+    channels = make_channels(config.topology, config.links)
     return {
         "time_us": np.append(sends.time_us, FOREVER).astype(np.uint64),
-        "sample_us": np.array([*list_sample_times(scenario)[:samples], FOREVER], np.uint64),
-        "warm": np.uint64(np.searchsorted(sends.time_us, round(scenario.warm_s * US))),
+        "sample_us": np.array([*list_sample_times(config)[:samples], FOREVER], np.uint64),
+        "warm": np.uint64(np.searchsorted(sends.time_us, round(config.warm_s * US))),
         "delay_key": np.uint64(make_key(seed, Stream.DELAY)),
         "table": channels.table.astype(np.uint64),
         "quantiles": channels.quantiles,

@@ -7,10 +7,10 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.lab.simulate.config.compatibility import check_fit, topologies_of
     from antecede.lab.simulate.config.file import (
+        config_from,
+        config_mapping,
         files_read,
-        read_scenario,
-        scenario_from,
-        scenario_mapping,
+        read_config,
         write_config,
     )
     from antecede.lab.simulate.config.model import (
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         Clocks,
         Links,
         Partition,
-        Scenario,
+        SimulationConfig,
         Special,
         Workload,
     )
@@ -29,8 +29,8 @@ else:
         __name__,
         {
             "compatibility": "check_fit topologies_of",
-            "file": "files_read read_scenario scenario_from scenario_mapping write_config",
-            "model": "Clocks FASTEST_HZ Links Partition Scenario Special Workload",
+            "file": "files_read read_config config_from config_mapping write_config",
+            "model": "Clocks FASTEST_HZ Links Partition SimulationConfig Special Workload",
             "tables": "choices",
             "values": "read_values config_with_settings",
         },

@@ -21,7 +21,7 @@ from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import with_trial
 from antecede.errors import LocalError
 from antecede.lab.check import is_file_target
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.config.tables import choices, make_error
 from antecede.lab.simulate.topology import (
     EXTERNAL,
@@ -35,34 +35,34 @@ from antecede.lab.simulate.topology import (
 )
 
 
-def check_fit(scenario: Scenario) -> None:
-    """Raise ScenarioError for an invalid combination. The engine checks a user's protocol
+def check_fit(config: SimulationConfig) -> None:
+    """Raise ConfigError for an invalid combination. The engine checks a user's protocol
     itself.
     """
-    _check_links(scenario)
-    _check_snapshots(scenario)
-    if is_file_target(scenario.protocol):
+    _check_links(config)
+    _check_snapshots(config)
+    if is_file_target(config.protocol):
         return
-    found = _find_entry(scenario.protocol)
-    if scenario.variant and scenario.variant not in found.variants:
-        near = choices(scenario.variant, found.variants)
+    found = _find_entry(config.protocol)
+    if config.variant and config.variant not in found.variants:
+        near = choices(config.variant, found.variants)
         raise make_error(
-            "protocol.variant", f"{found.name} has no variant {scenario.variant!r}; {near}"
+            "protocol.variant", f"{found.name} has no variant {config.variant!r}; {near}"
         )
-    _check_topology(found, scenario.topology)
-    _check_options(found, scenario)
-    _check_workload(found, scenario)
+    _check_topology(found, config.topology)
+    _check_options(found, config)
+    _check_workload(found, config)
 
 
-def find_reference_only_reason(scenario: Scenario) -> str | None:
+def find_reference_only_reason(config: SimulationConfig) -> str | None:
     """Return why only the reference engine may run a configuration (None: others may)."""
-    if scenario.snapshots is not None:
+    if config.snapshots is not None:
         return "only the reference engine records snapshots"
-    if scenario.workload.kind == "replay":
+    if config.workload.kind == "replay":
         return "only the reference engine delays answers of a replay"
-    if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:
+    if is_file_target(config.protocol) or config.protocol not in ENTRIES:
         return None
-    options = {**_find_entry(scenario.protocol).options(scenario.variant), **scenario.options}
+    options = {**_find_entry(config.protocol).options(config.variant), **config.options}
     if options.get("pruning") == "published":
         return "the published pruning violates causal order; only the reference engine supports it"
     return None
@@ -94,22 +94,22 @@ def _check_topology(entry: ProtocolEntry, topology: Topology) -> None:
         )
 
 
-def _check_options(entry: ProtocolEntry, scenario: Scenario) -> None:
+def _check_options(entry: ProtocolEntry, config: SimulationConfig) -> None:
     made = entry.load()
     known = [
         name
         for name, parameter in inspect.signature(made).parameters.items()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     ]
-    for name in scenario.options:
+    for name in config.options:
         if name not in known:
             raise make_error(
                 f"protocol.options.{name}",
                 f"unknown option of {entry.name}; {choices(name, known)}",
             )
-    options = {**entry.options(scenario.variant), **scenario.options}
+    options = {**entry.options(config.variant), **config.options}
     try:
-        _build_any_group(entry, options, scenario.topology.size)
+        _build_any_group(entry, options, config.topology.size)
     except (LocalError, TypeError, ValueError, AttributeError) as error:
         raise make_error(
             "protocol.options", f"{entry.name} rejects the options: {error}"
@@ -127,8 +127,8 @@ def _build_any_group(entry: ProtocolEntry, options: Mapping[str, Any], size: int
         build.member(factory, 0, range(size), with_trial(factory, range(size), options))
 
 
-def _check_workload(entry: ProtocolEntry, scenario: Scenario) -> None:
-    workload, topology = scenario.workload, scenario.topology
+def _check_workload(entry: ProtocolEntry, config: SimulationConfig) -> None:
+    workload, topology = config.workload, config.topology
     if workload.fanout is not None:
         if not _has_addressees(entry):
             able = ", ".join(name for name, one in ENTRIES.items() if _has_addressees(one))
@@ -155,16 +155,16 @@ def _has_addressees(entry: ProtocolEntry) -> bool:
     return entry.flat and entry.load().addressing is Addressing.MEMBERS
 
 
-def _check_links(scenario: Scenario) -> None:
-    topology = scenario.topology
-    for number, special in enumerate(scenario.links.special, start=1):
+def _check_links(config: SimulationConfig) -> None:
+    topology = config.topology
+    for number, special in enumerate(config.links.special, start=1):
         for key, end in (("from", special.source), ("to", special.target)):
             if not _is_end(end, topology):
                 raise make_error(
                     f"links.special[{number}].{key}",
                     f'unknown address {end!r}; write "any", {_describe_ends(topology)}',
                 )
-    for number, partition in enumerate(scenario.links.partitions, start=1):
+    for number, partition in enumerate(config.links.partitions, start=1):
         key = f"links.partitions[{number}].side"
         _check_addresses(partition.side, key, topology)
         if len(set(partition.side)) == topology.size:
@@ -180,8 +180,8 @@ def _check_addresses(addresses: Iterable[int], key: str, topology: Topology) -> 
             )
 
 
-def _check_snapshots(scenario: Scenario) -> None:
-    plan, topology = scenario.snapshots, scenario.topology
+def _check_snapshots(config: SimulationConfig) -> None:
+    plan, topology = config.snapshots, config.topology
     if plan is None:
         return
     if isinstance(topology, Hierarchy):

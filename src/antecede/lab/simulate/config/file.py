@@ -3,7 +3,7 @@
 A configuration defines a run except for its seed. Keys: docs/reference/simulation.md. Scenarios of
 the checker (`antecede.lab.check.scenario`) are another format.
 
-`scenario_mapping` and `scenario_from` are exact inverses, also through JSON for Spark's
+`config_mapping` and `config_from` are exact inverses, also through JSON for Spark's
 workers. Errors contain path and dotted key:
 
     run.toml: links.loss: 1.5; expected a probability below 1
@@ -18,11 +18,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate.config import keys, tables
 from antecede.lab.simulate.config.compatibility import check_fit
-from antecede.lab.simulate.config.model import Clocks, Links, Scenario, SnapshotPlan, Workload
+from antecede.lab.simulate.config.model import (
+    Clocks,
+    Links,
+    SimulationConfig,
+    SnapshotPlan,
+    Workload,
+)
 from antecede.lab.simulate.config.options_text import options_from_values, options_to_values
 from antecede.lab.simulate.config.unused_keys import (
     find_unused_keys,
@@ -35,104 +41,104 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 
 
-def read_scenario(path: str | Path) -> Scenario:
-    """Read a TOML file, without unused keys. Raises ScenarioError with path, and line or key."""
+def read_config(path: str | Path) -> SimulationConfig:
+    """Read a TOML file, without unused keys. Raises ConfigError with path, and line or key."""
     values = read_values(path)
-    scenario = scenario_from(values, str(path))
-    check_keys_used(values, scenario, str(path))
-    return scenario
+    config = config_from(values, str(path))
+    check_keys_used(values, config, str(path))
+    return config
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
-    """Return the tables of a TOML file without changes. Raises ScenarioError with its path."""
+    """Return the tables of a TOML file without changes. Raises ConfigError with its path."""
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ScenarioError(f"cannot read the file: {error.strerror}", path=str(path)) from error
+        raise ConfigError(f"cannot read the file: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
-        raise ScenarioError(f"not UTF-8 text (byte {error.start})", path=str(path)) from error
+        raise ConfigError(f"not UTF-8 text (byte {error.start})", path=str(path)) from error
     except tomllib.TOMLDecodeError as error:
         found = _AT_LINE.fullmatch(str(error))
         what, line = (found[1], int(found[2])) if found else (str(error), None)
         what = f"{what} (column {found[3]})" if found else what
-        raise ScenarioError(f"invalid TOML: {what}", path=str(path), line=line) from error
+        raise ConfigError(f"invalid TOML: {what}", path=str(path), line=line) from error
     except RecursionError as error:
-        raise ScenarioError("invalid configuration: nested too deeply", path=str(path)) from error
+        raise ConfigError("invalid configuration: nested too deeply", path=str(path)) from error
 
 
-def files_read(path: str | Path, scenario: Scenario) -> list[str]:
+def files_read(path: str | Path, config: SimulationConfig) -> list[str]:
     """Return the files that a run of the configuration file at `path` reads, that file first."""
     found = [str(path)]
     matrix = read_values(path).get("links", {}).get("matrix")
     if isinstance(matrix, Mapping) and isinstance(matrix.get("path"), str):
         found.append(str(Path(path).parent / matrix["path"]))
-    if scenario.workload.path is not None:
-        found.append(scenario.workload.path)
-    if is_file_target(scenario.protocol):
-        found.append(scenario.protocol.rpartition(":")[0])
+    if config.workload.path is not None:
+        found.append(config.workload.path)
+    if is_file_target(config.protocol):
+        found.append(config.protocol.rpartition(":")[0])
     return found
 
 
-def check_keys_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
-    """Raise ScenarioError for a key of the file without effect on the run."""
-    for key, why in find_unused_keys(values, scenario).items():
-        raise ScenarioError(f"{key}: {why}", path=path)
+def check_keys_used(
+    values: Mapping[str, Any], config: SimulationConfig, path: str | None = None
+) -> None:
+    """Raise ConfigError for a key of the file without effect on the run."""
+    for key, why in find_unused_keys(values, config).items():
+        raise ConfigError(f"{key}: {why}", path=path)
 
 
-def write_config(scenario: Scenario, path: str | Path) -> None:
-    """Write a TOML file for `read_scenario`, without unused keys. Raises ScenarioError."""
-    values = scenario_mapping(scenario)
-    values = remove_keys(values, find_unused_keys(values, scenario))
+def write_config(config: SimulationConfig, path: str | Path) -> None:
+    """Write a TOML file for `read_config`, without unused keys. Raises ConfigError."""
+    values = config_mapping(config)
+    values = remove_keys(values, find_unused_keys(values, config))
     try:
         Path(path).write_text(format_toml(values), encoding="utf-8")
     except OSError as error:
-        raise ScenarioError(f"cannot write the file: {error.strerror}", path=str(path)) from error
+        raise ConfigError(f"cannot write the file: {error.strerror}", path=str(path)) from error
 
 
-def scenario_from(
+def config_from(
     values: Mapping[str, Any], path: str | None = None, *, check_protocol: bool = True
-) -> Scenario:
+) -> SimulationConfig:
     """Return the configuration of plain values (parsed TOML or JSON). `path` is for errors.
 
     Relative paths of latency files, traces and a protocol's FILE.py:CLASS are also tried in the
-    folder of `path`. Raises ScenarioError, with `check_protocol` also for a protocol that does not
+    folder of `path`. Raises ConfigError, with `check_protocol` also for a protocol that does not
     fit (`check_fit`).
     """
     try:
-        scenario = _read_config(values, Path() if path is None else Path(path).parent)
+        config = _read_config(values, Path() if path is None else Path(path).parent)
         if check_protocol:
-            check_fit(scenario)
-    except ScenarioError as error:
+            check_fit(config)
+    except ConfigError as error:
         if path is None or error.path == path:
             raise
         where = ":".join(str(part) for part in (error.path, error.line) if part is not None)
         what = f"{where}: {error.message}" if where else error.message
-        raise ScenarioError(what, path=path) from error
-    return scenario
+        raise ConfigError(what, path=path) from error
+    return config
 
 
-def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
-    """Return a configuration as plain values. Raises ScenarioError for other options."""
-    given = {"name": scenario.name} if scenario.name else {}
-    workload, usual = tables.to_plain(scenario.workload), tables.to_plain(Workload())
-    for name in find_unused_workload_keys(scenario):
+def config_mapping(config: SimulationConfig) -> dict[str, Any]:
+    """Return a configuration as plain values. Raises ConfigError for other options."""
+    given = {"name": config.name} if config.name else {}
+    workload, usual = tables.to_plain(config.workload), tables.to_plain(Workload())
+    for name in find_unused_workload_keys(config):
         if name in usual and workload.get(name) == usual[name]:
             del workload[name]
     return {
         **given,
-        "topology": {"kind": kind_of(scenario.topology), **tables.to_plain(scenario.topology)},
+        "topology": {"kind": kind_of(config.topology), **tables.to_plain(config.topology)},
         "protocol": {
-            "name": scenario.protocol,
-            **({"variant": scenario.variant} if scenario.variant else {}),
-            **options_to_values(scenario.options, "protocol"),
+            "name": config.protocol,
+            **({"variant": config.variant} if config.variant else {}),
+            **options_to_values(config.options, "protocol"),
         },
-        "links": tables.to_plain(scenario.links),
+        "links": tables.to_plain(config.links),
         "workload": workload,
-        "clocks": tables.to_plain(scenario.clocks),
-        "run": {name: getattr(scenario, name) for name in keys.RUN},
-        **(
-            {} if scenario.snapshots is None else {"snapshots": tables.to_plain(scenario.snapshots)}
-        ),
+        "clocks": tables.to_plain(config.clocks),
+        "run": {name: getattr(config, name) for name in keys.RUN},
+        **({} if config.snapshots is None else {"snapshots": tables.to_plain(config.snapshots)}),
     }
 
 
@@ -151,7 +157,7 @@ def _resolve_protocol_name(name: str, folder: Path) -> str:
     return name
 
 
-def _read_config(mapping: Mapping[str, Any], folder: Path) -> Scenario:
+def _read_config(mapping: Mapping[str, Any], folder: Path) -> SimulationConfig:
     given = tables.read_table(mapping, "")
     tables.check_keys(given, "", keys.TABLES)
     if "topology" not in given:
@@ -193,7 +199,7 @@ def _read_config(mapping: Mapping[str, Any], folder: Path) -> Scenario:
             "at_s": "snapshots.at_s",
         },
     ):
-        return Scenario(**parts)
+        return SimulationConfig(**parts)
 
 
 def format_toml(values: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.config import tables
 from antecede.lab.simulate.config.latency_matrix import MATRIX_UNITS, ZEROS, Matrix, read_matrix
 from antecede.lab.simulate.config.model import Clocks, Links, SnapshotPlan, Special, Workload
@@ -85,7 +85,7 @@ def _make_matrix_reader(folder: Path) -> Callable[[Any, str], Matrix]:
         )
         try:
             return read_matrix(path, unit, round_trip, zeros)
-        except ScenarioError as error:
+        except ConfigError as error:
             raise tables.make_error(f"{key}.path", str(error)) from error
 
     return read

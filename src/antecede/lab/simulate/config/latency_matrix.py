@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -23,13 +23,13 @@ ZEROS = ("keep", "reverse", "median")
 def read_matrix(path: Path, unit: str, round_trip: bool, zeros: str | None = None) -> Matrix:
     """Return one-way delays in seconds, [locations, locations]: row a is from location a.
 
-    Separators are spaces, tabs, commas or semicolons. Raises ScenarioError with path and line, also
+    Separators are spaces, tabs, commas or semicolons. Raises ConfigError with path and line, also
     for zeros off the diagonal if `zeros` is None.
     """
     rows = list(_read_rows(path))
     for number, (line, row) in enumerate(rows, start=1):
         if len(row) != len(rows):
-            raise ScenarioError(
+            raise ConfigError(
                 f"row {number} has {len(row)} delays, expected {len(rows)}: "
                 "the matrix must be square",
                 path=str(path),
@@ -43,9 +43,9 @@ def _read_rows(path: Path) -> Iterator[tuple[int, list[float]]]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ScenarioError(f"cannot read the file: {error.strerror}", path=str(path)) from error
+        raise ConfigError(f"cannot read the file: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
-        raise ScenarioError(
+        raise ConfigError(
             "not a text file; expected numbers, one row per line", path=str(path)
         ) from error
     for line, content in enumerate(text.splitlines(), start=1):
@@ -58,9 +58,9 @@ def _parse_value(word: str, path: str, line: int) -> float:
     try:
         value = float(word)
     except ValueError:
-        raise ScenarioError(f"invalid number {word!r}", path=path, line=line) from None
+        raise ConfigError(f"invalid number {word!r}", path=path, line=line) from None
     if not 0 <= value < math.inf:
-        raise ScenarioError(f"invalid delay {word}; expected 0 or more", path=path, line=line)
+        raise ConfigError(f"invalid delay {word}; expected 0 or more", path=path, line=line)
     return value
 
 
@@ -69,7 +69,7 @@ def _fill_zeros(rows: list[list[float]], zeros: str | None, path: str) -> Matrix
     lacking = [(a, b) for a, b in everywhere if not rows[a][b]]
     if lacking and zeros is None:
         a, b = lacking[0]
-        raise ScenarioError(
+        raise ConfigError(
             f"{len(lacking)} of {len(everywhere)} delays between locations are 0 (the first: row "
             f'{a + 1}, column {b + 1}); set zeros = "keep" (no delay), "reverse" (delay of the '
             'reverse direction) or "median" (of the others)',

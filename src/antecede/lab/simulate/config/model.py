@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antecede.core.global_snapshots import ALGORITHMS
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.delays import LONGEST_S, US, Delay
 from antecede.lab.simulate.topology import Topology
 
@@ -40,12 +40,12 @@ class Partition:
     def __post_init__(self) -> None:
         _check_range(self, "start_s")
         if not self.start_s < self.end_s <= MAX_RUN_S:
-            raise ScenarioError(
+            raise ConfigError(
                 f"end_s: {self.end_s} s; expected more than start_s = {self.start_s} s and at most "
                 f"{MAX_RUN_S:g}"
             )
         if not self.side:
-            raise ScenarioError("side: empty; expected at least one address")
+            raise ConfigError("side: empty; expected at least one address")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Links:
     def __post_init__(self) -> None:
         for name, value in (("loss", self.loss), ("duplicate", self.duplicate)):
             if not 0 <= value < 1:
-                raise ScenarioError(f"{name}: {value}; expected a probability below 1")
+                raise ConfigError(f"{name}: {value}; expected a probability below 1")
         if self.matrix is not None:
             _check_matrix(self.matrix)
         _check_range(self, "buffer", 1)
@@ -84,21 +84,21 @@ def _check_range(of: Any, name: str, minimum: float = 0, maximum: float = math.i
         return
     unit = " s" if name.endswith("_s") else ""
     limit = f" and at most {maximum:g}" if maximum < math.inf else ""
-    raise ScenarioError(f"{name}: {value}{unit}; expected {minimum} or more{limit}")
+    raise ConfigError(f"{name}: {value}{unit}; expected {minimum} or more{limit}")
 
 
 def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
     if not matrix:
-        raise ScenarioError("matrix: empty; remove the key for delays without locations")
+        raise ConfigError("matrix: empty; remove the key for delays without locations")
     for number, row in enumerate(matrix, start=1):
         if len(row) != len(matrix):
-            raise ScenarioError(
+            raise ConfigError(
                 f"matrix: row {number} has {len(row)} delays, expected {len(matrix)}: "
                 "the matrix must be square"
             )
         for value in row:
             if not 0 <= value <= LONGEST_S:
-                raise ScenarioError(
+                raise ConfigError(
                     f"matrix: delay {value} s in row {number}; expected 0 or more and at most "
                     f"{LONGEST_S:g}"
                 )
@@ -121,11 +121,11 @@ class Clocks:
         _check_range(self, "drift_ppm")
         _check_range(self, "resync_s")
         if self.drift_ppm and not self.resync_s:
-            raise ScenarioError("resync_s: missing; a clock with drift_ppm needs it")
+            raise ConfigError("resync_s: missing; a clock with drift_ppm needs it")
         if self.drift_ppm and self.resync_s < MIN_RESYNC_S:
-            raise ScenarioError(f"resync_s: {self.resync_s:g} s; expected {MIN_RESYNC_S:g} or more")
+            raise ConfigError(f"resync_s: {self.resync_s:g} s; expected {MIN_RESYNC_S:g} or more")
         if self.drift_ppm * 1e-6 * self.resync_s > self.accuracy_s:
-            raise ScenarioError(
+            raise ConfigError(
                 f"accuracy_s: a drift of {self.drift_ppm} ppm exceeds {self.accuracy_s} s within "
                 f"{self.resync_s} s"
             )
@@ -158,19 +158,19 @@ class Workload:
 
     def __post_init__(self) -> None:
         if self.kind not in WORKLOADS:
-            raise ScenarioError(
+            raise ConfigError(
                 f"kind: unknown workload {self.kind!r}; choose from {', '.join(WORKLOADS)}"
             )
         if self.kind == "periodic" and self.interval.low_s < 1 / FASTEST_HZ:
-            raise ScenarioError(
+            raise ConfigError(
                 f"interval: low is {self.interval.low_s:g} s; expected at least a microsecond"
             )
         for name in ("rate_hz", "total_hz"):
             rate = getattr(self, name)
             if rate is not None and not 0 < rate < math.inf:
-                raise ScenarioError(f"{name}: {rate} per second; expected more than 0")
+                raise ConfigError(f"{name}: {rate} per second; expected more than 0")
         if not MIN_RATE_HZ <= self.rate_hz <= FASTEST_HZ:
-            raise ScenarioError(
+            raise ConfigError(
                 f"rate_hz: {self.rate_hz:g} per second; expected {MIN_RATE_HZ:g} to "
                 f"{FASTEST_HZ:,.0f}"
             )
@@ -178,11 +178,11 @@ class Workload:
         for name, least in least_of.items():
             _check_range(self, name, least)
         if not 0 <= self.answers <= 1:
-            raise ScenarioError(f"answers: {self.answers}; expected a probability")
+            raise ConfigError(f"answers: {self.answers}; expected a probability")
         if self.kind == "random" and self.messages is None:
-            raise ScenarioError("messages: missing; a random workload needs it")
+            raise ConfigError("messages: missing; a random workload needs it")
         if self.kind == "replay" and self.path is None:
-            raise ScenarioError("path: missing; a replay needs the path of a trace")
+            raise ConfigError("path: missing; a replay needs the path of a trace")
 
 
 @dataclass(frozen=True)
@@ -196,25 +196,25 @@ class SnapshotPlan:
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             names = ", ".join(ALGORITHMS)
-            raise ScenarioError(
+            raise ConfigError(
                 f"algorithm: unknown algorithm {self.algorithm!r}; choose from {names}"
             )
         if not self.at_s:
-            raise ScenarioError("at_s: empty; expected at least one time")
+            raise ConfigError("at_s: empty; expected at least one time")
         for earlier, later in zip((-math.inf, *self.at_s), self.at_s, strict=False):
             if not later >= 0:
-                raise ScenarioError(f"at_s: {later:g} s; expected 0 or more")
+                raise ConfigError(f"at_s: {later:g} s; expected 0 or more")
             if later <= earlier:
-                raise ScenarioError(
+                raise ConfigError(
                     f"at_s: {later:g} s after {earlier:g} s; expected ascending times"
                 )
         if not self.by or len({*self.by}) < len(self.by):
-            raise ScenarioError("by: expected at least one address, without duplicates")
+            raise ConfigError("by: expected at least one address, without duplicates")
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """Configuration of a run except for its seed. Raises ScenarioError.
+class SimulationConfig:
+    """Configuration of a run except for its seed. Raises ConfigError.
 
     Hashable except for `options`. `protocol` is a name of the registry, `variant` one of its
     variants. Messages are sent until `duration_s`; then copies in flight arrive. Metrics count from
@@ -236,24 +236,24 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not 0 < self.duration_s <= MAX_RUN_S:
-            raise ScenarioError(
+            raise ConfigError(
                 f"duration_s: {self.duration_s} s; expected more than 0 and at most {MAX_RUN_S:g}"
             )
         if not 0 <= self.warm_s < self.duration_s:
-            raise ScenarioError(
+            raise ConfigError(
                 f"warm_s: {self.warm_s} s; expected 0 or more and less than duration_s = "
                 f"{self.duration_s} s"
             )
         if not 0 < self.sample_s < math.inf:
-            raise ScenarioError(f"sample_s: {self.sample_s} s; expected more than 0")
+            raise ConfigError(f"sample_s: {self.sample_s} s; expected more than 0")
         if self.workload.silent >= len(self.topology.senders()):
-            raise ScenarioError(
+            raise ConfigError(
                 f"silent: {self.workload.silent} of {len(self.topology.senders())} peers; "
                 "at least one must send"
             )
         _check_total(self.workload, len(self.topology.senders()) - self.workload.silent)
         if self.snapshots is not None and self.snapshots.at_s[-1] >= self.duration_s:
-            raise ScenarioError(
+            raise ConfigError(
                 f"at_s: snapshot at {self.snapshots.at_s[-1]:g} s; expected less than duration_s = "
                 f"{self.duration_s:g} s"
             )
@@ -267,7 +267,7 @@ def _check_total(workload: Workload, senders: int) -> None:
     if workload.kind == "periodic":  # the scaled longest interval must be allowed
         least *= workload.interval.high_s / workload.interval.mean_s
     if not least <= each_hz <= most:
-        raise ScenarioError(
+        raise ConfigError(
             f"total_hz: {workload.total_hz:g} per second of {senders:,} peers; expected "
             f"{least * senders:.3g} to {most * senders:.3g}"
         )

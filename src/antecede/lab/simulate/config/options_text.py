@@ -18,7 +18,7 @@ _CHANNEL = ("from", "to", "least_s", "most_s")
 
 
 def options_to_values(options: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return `options` and `without` as plain values. Raises ScenarioError for other values."""
+    """Return `options` and `without` as plain values. Raises ConfigError for other values."""
     given = {
         name: _to_plain(value, f"{key}.options.{name}")
         for name, value in options.items()
@@ -29,7 +29,7 @@ def options_to_values(options: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def options_from_values(protocol: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the options of the table `protocol`. Raises ScenarioError."""
+    """Return the options of the table `protocol`. Raises ConfigError."""
     given = tables.read_table(protocol.get("options", {}), f"{key}.options")
     without = tables.make_list_reader(tables.read_text)(
         protocol.get("without", []), f"{key}.without"

@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 
 Made = TypeVar("Made")
 Reader = Callable[[Any, str], Any]
-"""Value and dotted key -> value for the dataclass. Raises ScenarioError."""
+"""Value and dotted key -> value for the dataclass. Raises ConfigError."""
 
 
 Fields = Mapping[str, Reader]  # key of a table -> reader of its value
@@ -26,13 +26,13 @@ ATTRIBUTE_KEYS = {"source": "from", "target": "to"}
 MAX_INTEGER = 2**53  # Larger integers are not exact as a float
 
 
-def make_error(key: str, what: str) -> ScenarioError:
+def make_error(key: str, what: str) -> ConfigError:
     """Return an error for a dotted key."""
-    return ScenarioError(f"{key}: {what}")
+    return ConfigError(f"{key}: {what}")
 
 
 def build_dataclass(make: Callable[..., Made], values: Any, key: str, fields: Fields) -> Made:
-    """Return the dataclass that a table describes. Raises ScenarioError with the dotted key."""
+    """Return the dataclass that a table describes. Raises ConfigError with the dotted key."""
     given = read_table(values, key)
     check_keys(given, key, fields)
     attributes = {
@@ -55,7 +55,7 @@ def prefix_errors(key: str, names: Mapping[str, str]) -> Iterator[None]:
     """Put the dotted key in front of an error. `names`: attribute -> its dotted key."""
     try:
         yield
-    except ScenarioError as error:
+    except ConfigError as error:
         head, colon, rest = error.message.partition(": ")
         if colon and head in names:
             raise make_error(names[head], rest) from error
@@ -75,7 +75,7 @@ def to_plain(value: Any) -> Any:
 
 
 def check_keys(given: Collection[str], key: str, allowed: Collection[str]) -> None:
-    """Raise ScenarioError for an unknown key."""
+    """Raise ConfigError for an unknown key."""
     for name in given:
         if name not in allowed:
             dotted = f"{key}.{name}" if key else name
@@ -90,7 +90,7 @@ def choices(name: str, allowed: Collection[str]) -> str:
     return f"did you mean {near[0]}? {listed}" if near else listed
 
 
-def make_type_error(value: Any, key: str, expected: str) -> ScenarioError:
+def make_type_error(value: Any, key: str, expected: str) -> ConfigError:
     """Return the error for a value of another type."""
     shown = repr(value)
     return make_error(

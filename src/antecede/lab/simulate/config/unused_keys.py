@@ -18,7 +18,7 @@ from antecede.core.protocols import ENTRIES, Protocol, Relation
 from antecede.core.protocols.options import idle, options_of, with_trial
 from antecede.errors import InputError
 from antecede.lab.check import is_file_target, load_class
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 
 _RATE_TEXTS = {
     "periodic": "it sends by interval or total_hz",
@@ -28,9 +28,9 @@ _RATE_TEXTS = {
 }
 
 
-def find_unused_workload_keys(scenario: Scenario) -> Mapping[str, str]:
+def find_unused_workload_keys(config: SimulationConfig) -> Mapping[str, str]:
     """Return the workload's keys without effect, with the reason."""
-    load = scenario.workload
+    load = config.workload
     kind = load.kind
     says = {
         "interval": ("periodic", f"has no interval; {_RATE_TEXTS[kind]}"),
@@ -52,59 +52,57 @@ def find_unused_workload_keys(scenario: Scenario) -> Mapping[str, str]:
     return found
 
 
-def find_unused_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
+def find_unused_keys(values: Mapping[str, Any], config: SimulationConfig) -> dict[str, str]:
     """Return the keys of these values without effect (options: `find_unused_options`)."""
     workload, links, clocks = (values.get(one, {}) for one in ("workload", "links", "clocks"))
-    kind = scenario.workload.kind
-    unused = find_unused_workload_keys(scenario)
+    kind = config.workload.kind
+    unused = find_unused_workload_keys(config)
     found = {
         f"workload.{name}": f"a {kind} workload {unused[name]}"
         for name in workload
         if name in unused
     }
-    if "buffer" in links and not scenario.links.service_s:
+    if "buffer" in links and not config.links.service_s:
         found["links.buffer"] = (
             "no effect without service_s: a receiver without service time never fills it"
         )
-    if clocks.get("resync_s") and not scenario.clocks.drift_ppm:
+    if clocks.get("resync_s") and not config.clocks.drift_ppm:
         found["clocks.resync_s"] = "no effect without drift_ppm: only drifting clocks are set anew"
-    if "partitions" in links and not _can_send_later(scenario):
-        found |= dict(_find_late_partitions(scenario))
+    if "partitions" in links and not _can_send_later(config):
+        found |= dict(_find_late_partitions(config))
     return found
 
 
-def find_unused_options(scenario: Scenario) -> dict[str, str]:
+def find_unused_options(config: SimulationConfig) -> dict[str, str]:
     """Return unknown and unused options, with the reason; none if the protocol fails to load."""
-    found = _load_protocol(scenario)
+    found = _load_protocol(config)
     if found is None:
         return {}
     made, variant = found
     known = options_of(made)
     lacking = {
-        name: f"unknown option of {scenario.protocol}"
-        for name in scenario.options
-        if name not in known
+        name: f"unknown option of {config.protocol}" for name in config.options if name not in known
     }
-    chosen = {**variant, **scenario.options}
+    chosen = {**variant, **config.options}
     without = {
         name: f"no effect {one.words}"
         for name, one in idle(made, chosen).items()
-        if name in scenario.options
+        if name in config.options
     }
     return lacking | without
 
 
-def _load_protocol(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
-    if is_file_target(scenario.protocol):
+def _load_protocol(config: SimulationConfig) -> tuple[Any, Mapping[str, Any]] | None:
+    if is_file_target(config.protocol):
         try:
-            file = Path(scenario.protocol.rpartition(":")[0])
-            return _load_user_class(scenario.protocol, file.stat().st_mtime_ns), {}
+            file = Path(config.protocol.rpartition(":")[0])
+            return _load_user_class(config.protocol, file.stat().st_mtime_ns), {}
         except (OSError, InputError):
             return None
-    found = ENTRIES.get(scenario.protocol)
-    if found is None or (scenario.variant and scenario.variant not in found.variants):
+    found = ENTRIES.get(config.protocol)
+    if found is None or (config.variant and config.variant not in found.variants):
         return None
-    return found.load(), found.options(scenario.variant)
+    return found.load(), found.options(config.variant)
 
 
 @lru_cache(maxsize=16)
@@ -144,9 +142,9 @@ def _make_partition_key(number: int) -> str:
     return f"links.partitions[{number}]"
 
 
-def _find_late_partitions(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    end_s = scenario.duration_s
-    for number, one in enumerate(scenario.links.partitions, start=1):
+def _find_late_partitions(config: SimulationConfig) -> Iterator[tuple[str, str]]:
+    end_s = config.duration_s
+    for number, one in enumerate(config.links.partitions, start=1):
         if one.start_s >= end_s:
             why = (
                 f"starts at {one.start_s:g} s, after the last send before run.duration_s = "
@@ -155,14 +153,14 @@ def _find_late_partitions(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield _make_partition_key(number), why
 
 
-def _can_send_later(scenario: Scenario) -> bool:
-    found = ENTRIES.get(scenario.protocol)
-    if is_file_target(scenario.protocol) or scenario.workload.kind == "replay" or found is None:
+def _can_send_later(config: SimulationConfig) -> bool:
+    found = ENTRIES.get(config.protocol)
+    if is_file_target(config.protocol) or config.workload.kind == "replay" or found is None:
         return True
     if not found.flat:
         return True  # super peers forward
     made: type[Protocol] = found.load()
-    options = {**found.options(scenario.variant), **scenario.options}
+    options = {**found.options(config.variant), **config.options}
     member = made(0, (0, 1), **with_trial(made, (0, 1), options))
     if member.guarantee.relation is Relation.TOTAL:
         return True  # sequence numbers or acknowledgements follow arrivals

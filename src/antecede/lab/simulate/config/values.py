@@ -20,12 +20,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.check import is_file_target
 from antecede.lab.simulate.config import keys
-from antecede.lab.simulate.config.file import check_keys_used, read_values, scenario_from
+from antecede.lab.simulate.config.file import check_keys_used, config_from, read_values
 from antecede.lab.simulate.config.keys import WORKLOAD as WORKLOAD_KEYS
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.config.tables import check_keys, make_error, read_table
 from antecede.lab.simulate.config.unused_keys import (
     find_unused_keys,
@@ -58,30 +58,30 @@ def _set_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
 
 def config_with_settings(
     of: Mapping[str, Any], settings: Mapping[str, Any], path: str | None = None
-) -> tuple[Scenario, dict[str, str]]:
+) -> tuple[SimulationConfig, dict[str, str]]:
     """Return the configuration with settings applied, and the keys that it omits with the reasons.
 
     Omitted keys have no effect on the run. `path` is the configuration file, for errors and
-    relative paths. Raises ScenarioError with the dotted key for an unknown key, a setting without
+    relative paths. Raises ConfigError with the dotted key for an unknown key, a setting without
     effect, and an invalid value.
     """
     values = dict(of)
     try:
         for key, value in settings.items():
             values = _set_value(values, key, value)
-    except ScenarioError as error:
-        raise ScenarioError(error.message, path=path) from error
+    except ConfigError as error:
+        raise ConfigError(error.message, path=path) from error
     asked = {".".join(_resolve_key(values, key)) for key in settings}
-    loose = scenario_from(values, path, check_protocol=False)
+    loose = config_from(values, path, check_protocol=False)
     options = {f"protocol.options.{name}": why for name, why in find_unused_options(loose).items()}
     left = _drop_requested(options, asked)
     values = remove_keys(values, left)
-    loose = scenario_from(values, path)
+    loose = config_from(values, path)
     more = _drop_requested(find_unused_keys(values, loose), asked)
     values = remove_keys(values, more)
-    scenario = scenario_from(values, path)
-    check_keys_used(values, scenario, path)
-    return scenario, left | more
+    config = config_from(values, path)
+    check_keys_used(values, config, path)
+    return config, left | more
 
 
 def _drop_requested(unused: Mapping[str, str], requested: Collection[str]) -> dict[str, str]:

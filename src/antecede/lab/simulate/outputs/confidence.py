@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.needless_holds import DeliveryWaits
 from antecede.lab.simulate.outputs.recording import Recording
@@ -53,9 +53,9 @@ def _find_student_t(degrees: int) -> float:
     return [_STUDENT_T[-1], *(t for least, t in _STUDENT_T_ABOVE if degrees >= least)][-1]
 
 
-def short_batches(scenario: Scenario) -> bool:
+def short_batches(config: SimulationConfig) -> bool:
     """Return True if a batch is shorter than the largest delay of a message."""
-    return (scenario.duration_s - scenario.warm_s) / BATCHES < scenario.links.delay.high_s
+    return (config.duration_s - config.warm_s) / BATCHES < config.links.delay.high_s
 
 
 def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> Mapping[str, float]:
@@ -63,10 +63,10 @@ def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> 
 
     Metrics: `wait_ms.mean`, SHARE_METRICS, bytes of messages, storage of peers; if batches suffice.
     """
-    scenario = result.scenario
+    config = result.config
     found: dict[str, float | None] = {}
     if waits is not None:
-        batch = _assign_batches(scenario, [run.sent_us[message] or 0 for message in waits.message])
+        batch = _assign_batches(config, [run.sent_us[message] or 0 for message in waits.message])
         found[WAIT_METRIC] = _compute_batch_half_width(
             batch, [wait / MS_US for wait in waits.wait_us]
         )
@@ -74,8 +74,8 @@ def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> 
             found[name] = _compute_batch_half_width(
                 batch, [value > 0 for value in getattr(waits, outcome)]
             )
-    peers = [sent for sent in run.transmissions if scenario.topology.role(sent.source) == PEER]
-    batch = _assign_batches(scenario, [sent.time_us for sent in peers])
+    peers = [sent for sent in run.transmissions if config.topology.role(sent.source) == PEER]
+    batch = _assign_batches(config, [sent.time_us for sent in peers])
     found["peer.control_bytes"] = _compute_batch_half_width(
         batch, [sent.control_bytes for sent in peers]
     )
@@ -85,15 +85,15 @@ def half_widths(result: Result, run: Recording, waits: DeliveryWaits | None) -> 
     stored = result.series.get("peer.storage_bytes", ())
     times_us = [round(time_s * US) for time_s in result.series.get("time_s", ())]
     found["peer.storage_bytes"] = _compute_batch_half_width(
-        _assign_batches(scenario, times_us[: len(stored)]), stored
+        _assign_batches(config, times_us[: len(stored)]), stored
     )
     return {name: half for name, half in found.items() if half is not None}
 
 
-def _assign_batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
+def _assign_batches(config: SimulationConfig, times_us: Sequence[int]) -> Ints:
     """Return the batch of each time (-1: before the first)."""
-    warm_us = round(scenario.warm_s * US)
-    span_us = (round(scenario.duration_s * US) - warm_us) / BATCHES
+    warm_us = round(config.warm_s * US)
+    span_us = (round(config.duration_s * US) - warm_us) / BATCHES
     since_us = np.array(times_us, dtype=np.int64) - warm_us
     return np.where(since_us < 0, -1, np.minimum((since_us / span_us).astype(int), BATCHES - 1))
 

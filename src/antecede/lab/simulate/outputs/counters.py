@@ -19,7 +19,7 @@ from typing import Any
 from antecede.core import protocols
 from antecede.core.clocks import pack
 from antecede.errors import LocalError
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.metrics import (
     MessageSizes,
@@ -73,16 +73,16 @@ class RunCounters:
 
     def __init__(
         self,
-        scenario: Scenario,
+        config: SimulationConfig,
         members: Mapping[int, protocols.Protocol],
         *,
         record: bool,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        topology = scenario.topology
-        self.warm_us = round(scenario.warm_s * US)
+        topology = config.topology
+        self.warm_us = round(config.warm_s * US)
         self.members, self.record, self.progress = members, record, progress
-        self.end_us = scenario.duration_s * US
+        self.end_us = config.duration_s * US
         self.roles = [topology.role(address) for address in range(topology.size)]
         self.senders = topology.senders()
         self.members_by_role: dict[str, list[protocols.Protocol]] = {}

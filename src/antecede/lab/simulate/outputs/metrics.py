@@ -43,7 +43,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.quantiles import nearest_rank, quantile
 
@@ -168,7 +168,7 @@ def compute_entropy_bytes(window: int, chosen: int) -> float:
     return math.log2(math.comb(window, chosen)) / 8
 
 
-def list_sample_times(scenario: Scenario) -> range:
+def list_sample_times(config: SimulationConfig) -> range:
     """Return the sample times in us. Samples precede all events of the same time."""
-    end_us, every_us = round(scenario.duration_s * US), round(scenario.sample_s * US)
-    return range(round(scenario.warm_s * US), end_us, max(1, every_us))
+    end_us, every_us = round(config.duration_s * US), round(config.sample_s * US)
+    return range(round(config.warm_s * US), end_us, max(1, every_us))

@@ -90,7 +90,7 @@ def delivery_waits(run: Recording) -> DeliveryWaits | None:
 def _measure_waits(
     run: Recording, past: list[int], needed: Callable[[int, int], int]
 ) -> tuple[list[int], list[int], list[int]]:
-    size = run.scenario.topology.size
+    size = run.config.topology.size
     done = [0] * size
     waiting: list[dict[int, int]] = [{} for _ in range(size)]
     """By member: arrived message -> causes that are not delivered there."""

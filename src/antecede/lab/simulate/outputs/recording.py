@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from antecede.core.protocols import Relation
 from antecede.lab.check import ARRIVED, DELIVERED, RELEASED, SENT
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 
 __all__ = [
     "ARRIVED",
@@ -76,7 +76,7 @@ class InternalMessage(NamedTuple):
 class Recording:
     """A run. Lists by message are as long as the schedule."""
 
-    scenario: Scenario
+    config: SimulationConfig
     seed: int
     relation: Relation  # Relation that the protocol promises
     sender: list[int]
@@ -134,4 +134,4 @@ class Recording:
         if given is not None:
             return given
         sender = self.sender[message]
-        return tuple(at for at in self.scenario.topology.senders() if at != sender)
+        return tuple(at for at in self.config.topology.senders() if at != sender)

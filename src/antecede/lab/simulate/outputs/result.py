@@ -41,7 +41,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from antecede.core.protocols import Relation
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.outputs.global_states import RecordedState
 
 VIOLATION_METRICS = (
@@ -74,7 +74,7 @@ NOT_SELECTED = "not selected"
 class Result(NamedTuple):
     """Result of a run."""
 
-    scenario: Scenario
+    config: SimulationConfig
     seed: int
     engine: str  # "reference" or "compiled". Metrics do not depend on it.
     figures: Mapping[str, float]

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.clocks import MemberClocks, compute_bounds
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.network import Channels, make_channels
 from antecede.lab.simulate.random_streams import Stream, draw_array, draw_unit_array, make_key
 from antecede.lab.simulate.topology import Hierarchy, PubSub
@@ -49,7 +49,7 @@ class ArrivedCopies(NamedTuple):
 
 
 def compute_timestamps(
-    scenario: Scenario,
+    config: SimulationConfig,
     seed: int,
     observers: Collection[int] | None = None,
     *,
@@ -59,40 +59,40 @@ def compute_timestamps(
 
     `observers`: addresses (None: all). `broadcast`: events go to every peer, whatever it subscribes
     to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time keeps the
-    bounds of the configured clocks and channels. Raises ScenarioError for hierarchies, answers, and
+    bounds of the configured clocks and channels. Raises ConfigError for hierarchies, answers, and
     networks with partitions, duplicates or slow receivers.
     """
-    _check(scenario)
-    traffic = Traffic(scenario, seed)
-    channel = make_channels(scenario.topology, scenario.links)
-    size = scenario.topology.size
+    _check(config)
+    traffic = Traffic(config, seed)
+    channel = make_channels(config.topology, config.links)
+    size = config.topology.size
     topics = _encode_topics(traffic)
     wanted = None if broadcast else _find_recipients(traffic, topics)
-    copies = _draw_arrivals(scenario, seed, traffic, channel, wanted)
+    copies = _draw_arrivals(config, seed, traffic, channel, wanted)
     clocks = _run_clocks(traffic, copies, size, topics)
-    everything = _collect_timestamps(scenario, seed, traffic, clocks, topics)
-    limits = limits_of(compute_bounds(scenario, channel), range(size), range(size))
+    everything = _collect_timestamps(config, seed, traffic, clocks, topics)
+    limits = limits_of(compute_bounds(config, channel), range(size), range(size))
     everything = everything._replace(limits=limits)
     chosen = range(size) if observers is None else observers
     return {at: _select_received(everything, copies, at, traffic) for at in chosen}
 
 
-def _check(scenario: Scenario) -> None:
-    if isinstance(scenario.topology, Hierarchy):
-        raise ScenarioError("topology: timestamps need a flat group: mesh or pubsub")
-    usual = type(scenario.links)()
+def _check(config: SimulationConfig) -> None:
+    if isinstance(config.topology, Hierarchy):
+        raise ConfigError("topology: timestamps need a flat group: mesh or pubsub")
+    usual = type(config.links)()
     for name in _UNSUPPORTED_LINK_KEYS:
-        if getattr(scenario.links, name) != getattr(usual, name):
-            raise ScenarioError(f"links.{name}: not supported for timestamps; remove the key")
-    if scenario.workload.answers or scenario.workload.fanout is not None:
-        raise ScenarioError("workload: timestamps need messages to all members, without answers")
+        if getattr(config.links, name) != getattr(usual, name):
+            raise ConfigError(f"links.{name}: not supported for timestamps; remove the key")
+    if config.workload.answers or config.workload.fanout is not None:
+        raise ConfigError("workload: timestamps need messages to all members, without answers")
 
 
 def _encode_topics(traffic: Traffic) -> Words:
     """Return the topics of each message as bits; 0 without topics [messages]."""
     count = len(traffic.schedule.sender)
     if len(traffic.topics) > _MAX_TOPICS:
-        raise ScenarioError(f"topology.topics: {len(traffic.topics)}; timestamps support up to 64")
+        raise ConfigError(f"topology.topics: {len(traffic.topics)}; timestamps support up to 64")
     bit = {topic: 1 << index for index, topic in enumerate(traffic.topics)}
     found = np.zeros(count, dtype=np.uint64)
     if bit:
@@ -122,7 +122,11 @@ def _encode_subscription(traffic: Traffic, address: int) -> int:
 
 
 def _draw_arrivals(
-    scenario: Scenario, seed: int, traffic: Traffic, channels: Channels, recipients: Bools | None
+    config: SimulationConfig,
+    seed: int,
+    traffic: Traffic,
+    channels: Channels,
+    recipients: Bools | None,
 ) -> ArrivedCopies:
     sender, size = traffic.schedule.sender, traffic.size
     message = np.repeat(np.arange(len(sender)), size)
@@ -132,14 +136,12 @@ def _draw_arrivals(
     if recipients is not None:
         there &= recipients.reshape(-1)
     channel = source * size + target
-    if scenario.links.loss:
-        there &= (
-            draw_unit_array(make_key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
-        )
+    if config.links.loss:
+        there &= draw_unit_array(make_key(seed, Stream.LOSS), message, channel) >= config.links.loss
     message, target, source, channel = (x[there] for x in (message, target, source, channel))
     words = draw_array(make_key(seed, Stream.DELAY), message, channel)
     time_us = traffic.schedule.time_us[message] + channels.delays_us(words, source, target)
-    if scenario.links.fifo:
+    if config.links.fifo:
         time_us = _enforce_fifo(time_us, channel)
     order = np.lexsort((target, message, time_us))
     return ArrivedCopies(message[order], target[order], time_us[order])
@@ -170,10 +172,10 @@ def _run_clocks(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Word
 
 
 def _collect_timestamps(
-    scenario: Scenario, seed: int, traffic: Traffic, clocks: ClockColumns, topics: Words
+    config: SimulationConfig, seed: int, traffic: Traffic, clocks: ClockColumns, topics: Words
 ) -> Stamps:
     sender, times = traffic.schedule.sender, traffic.schedule.time_us
-    member_clocks = MemberClocks(scenario.clocks, seed)
+    member_clocks = MemberClocks(config.clocks, seed)
     shown = np.array(
         [
             member_clocks.read_us(at, now)
@@ -204,23 +206,23 @@ def _select_received(
     )
 
 
-def list_rules(scenario: Scenario) -> list[str]:
+def list_rules(config: SimulationConfig) -> list[str]:
     """Return the names of the rules that apply to a configuration's messages."""
-    topics = isinstance(scenario.topology, PubSub)
+    topics = isinstance(config.topology, PubSub)
     return [name for name, rule in RULES.items() if topics or not rule.topics]
 
 
 def meter_figures(
-    scenario: Scenario, seed: int, rules: Sequence[str] | None = None
+    config: SimulationConfig, seed: int, rules: Sequence[str] | None = None
 ) -> dict[str, float]:
     """Return `false_causality.RULE.causal`, `.ordered`, `.false_pairs`, `.missed_pairs`.
 
-    Values are sums over observers. `rules`: None for all that apply. Raises ScenarioError like
+    Values are sums over observers. `rules`: None for all that apply. Raises ConfigError like
     `stamped`, InputError for an unknown rule, LocalError for one that does not apply.
     """
-    chosen = list_rules(scenario) if rules is None else list(rules)
+    chosen = list_rules(config) if rules is None else list(rules)
     found: dict[str, float] = {}
-    for stamps in compute_timestamps(scenario, seed).values():
+    for stamps in compute_timestamps(config, seed).values():
         for name, counts in zip(chosen, count_rules(stamps, chosen), strict=True):
             pairs = {
                 "causal": counts.causal,

@@ -38,8 +38,8 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
     if relation in (Relation.NONE, Relation.FIFO):
         relation = Relation.BY_DELIVERY
     tracker = _CauseTracker(run, relation)
-    clocks = MemberClocks(run.scenario.clocks, run.seed)
-    name = list_names(run.scenario.topology)
+    clocks = MemberClocks(run.config.clocks, run.seed)
+    name = list_names(run.config.topology)
     for row, (time_us, kind, member, message) in enumerate(run.rows()):
         if kind == RECORDED:
             text = snapshot_name(message)
@@ -75,7 +75,7 @@ def write_trace(
 
 class _CauseTracker:
     def __init__(self, run: Recording, relation: Relation) -> None:
-        size = run.scenario.topology.size
+        size = run.config.topology.size
         self.run, self.relation, self.learns = run, relation, LEARNS[relation]
         self.number = [0] * len(run.sender)  # The sender's own number of each message
         self.causes: list[tuple[int, ...]] = [()] * len(run.sender)

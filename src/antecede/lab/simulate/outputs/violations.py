@@ -56,7 +56,7 @@ def find_violations(
     chosen = _choose_messages(run, max_messages)
     past = _make_pasts(run, relation or run.relation, chosen)
     needed = make_cause_filter(run, relation or run.relation, chosen)
-    done = [0] * run.scenario.topology.size
+    done = [0] * run.config.topology.size
     early = checked = 0
     witness = None
     for time_us, kind, member, message in run.events():
@@ -106,12 +106,12 @@ def _make_pasts(run: Recording, relation: Relation, chosen: Sequence[int]) -> Ca
     bit = [0] * len(run.sender)
     for at, message in enumerate(chosen):
         bit[message] = 1 << at
-    return CausalPasts(relation, run.scenario.topology.size, bit)
+    return CausalPasts(relation, run.config.topology.size, bit)
 
 
 def count_disagreements(run: Recording) -> int:
     """Return the number of deliveries out of the order of the member with most deliveries."""
-    orders: list[list[int]] = [[] for _ in range(run.scenario.topology.size)]
+    orders: list[list[int]] = [[] for _ in range(run.config.topology.size)]
     for _, member, message in run.deliveries():
         orders[member].append(message)
     longest = max(orders, key=lambda order: len(order))
@@ -173,7 +173,7 @@ def make_cause_filter(
     They are a mask of the chosen messages that are for the member. By topic (Nakayama 2017), only
     those with a topic in common with the message that the member subscribes to.
     """
-    size = run.scenario.topology.size
+    size = run.config.topology.size
     addressed, own, common = [0] * size, [0] * size, 0
     about: dict[str, int] = {}
     for at, message in enumerate(chosen):

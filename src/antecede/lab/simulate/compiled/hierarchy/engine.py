@@ -14,7 +14,7 @@ import numpy as np
 
 from antecede.core.protocols import Relation, entry
 from antecede.core.protocols.hierarchical import ACK_AFTER, FLUSH_AFTER
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.compiled import inputs
 from antecede.lab.simulate.compiled.hierarchy import loop, records
 from antecede.lab.simulate.compiled.hierarchy.metrics import compute_metrics, compute_series
@@ -28,7 +28,7 @@ from antecede.lab.simulate.compiled.hierarchy.state import (
 )
 from antecede.lab.simulate.compiled.queue import make_queue
 from antecede.lab.simulate.compiled.records import Rows, make_record, make_state
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.network import make_channels
 from antecede.lab.simulate.outputs.metrics import list_sample_times
 from antecede.lab.simulate.outputs.result import (
@@ -62,44 +62,44 @@ class HierarchyRecording(NamedTuple):
     """[transmissions, 5] Source, message, first target, counted bytes, bytes on the wire."""
 
 
-def can_run_hierarchy(scenario: Scenario) -> str | None:
+def can_run_hierarchy(config: SimulationConfig) -> str | None:
     """Return why the engine cannot run a configuration (None: it can)."""
-    if not isinstance(scenario.topology, Hierarchy) or scenario.protocol != "hierarchical":
+    if not isinstance(config.topology, Hierarchy) or config.protocol != "hierarchical":
         return "it needs the hierarchical protocol on a hierarchy"
-    options = _merge_options(scenario)
+    options = _merge_options(config)
     if set(options) - {"pruning", "ack_after", "ack_payload"}:
         return "it supports the options pruning and ack_after"
     if options.get("pruning", "safe") not in PRUNINGS:
         return f"it supports pruning = {', '.join(PRUNINGS)}"
-    return inputs.find_misfit(scenario)
+    return inputs.find_misfit(config)
 
 
-def bytes_hierarchy(scenario: Scenario, seed: int = 0) -> int:
-    """Return the memory that a run needs at most. Raises ScenarioError."""
-    inputs.reject("hierarchy", can_run_hierarchy(scenario))
-    sends = Traffic(scenario, seed).schedule
-    return compute_state_bytes(_compute_array_sizes(scenario, sends, EVERYTHING, log=False))
+def bytes_hierarchy(config: SimulationConfig, seed: int = 0) -> int:
+    """Return the memory that a run needs at most. Raises ConfigError."""
+    inputs.reject("hierarchy", can_run_hierarchy(config))
+    sends = Traffic(config, seed).schedule
+    return compute_state_bytes(_compute_array_sizes(config, sends, EVERYTHING, log=False))
 
 
-def run_hierarchy(scenario: Scenario, seed: int, selection: Measures = EVERYTHING) -> Result:
-    """Run a configuration. Raises ScenarioError if `can_run_hierarchy` has a reason."""
-    return make_result(scenario, seed, _run(scenario, seed, selection))
+def run_hierarchy(config: SimulationConfig, seed: int, selection: Measures = EVERYTHING) -> Result:
+    """Run a configuration. Raises ConfigError if `can_run_hierarchy` has a reason."""
+    return make_result(config, seed, _run(config, seed, selection))
 
 
-def record_hierarchy(scenario: Scenario, seed: int) -> HierarchyRecording:
-    """Run a configuration and store its deliveries and transmissions. Raises ScenarioError."""
-    s = _run(scenario, seed, EVERYTHING, log=True)
+def record_hierarchy(config: SimulationConfig, seed: int) -> HierarchyRecording:
+    """Run a configuration and store its deliveries and transmissions. Raises ConfigError."""
+    s = _run(config, seed, EVERYTHING, log=True)
     deliveries, carried = (
         s.log[: int(s.counters.logged)],
         s.transmissions[: int(s.counters.transmissions)],
     )
-    return HierarchyRecording(make_result(scenario, seed, s), deliveries, carried)
+    return HierarchyRecording(make_result(config, seed, s), deliveries, carried)
 
 
-def make_result(scenario: Scenario, seed: int, s: HierarchyState) -> Result:
-    """Return the result of a finished state. Raises ScenarioError for a causal violation."""
+def make_result(config: SimulationConfig, seed: int, s: HierarchyState) -> Result:
+    """Return the result of a finished state. Raises ConfigError for a causal violation."""
     if s.counters.violations:
-        raise ScenarioError(
+        raise ConfigError(
             f"the compiled hierarchy engine found {int(s.counters.violations):,} causal "
             "violations, whose effects it does not compute; use --engine reference"
         )
@@ -109,17 +109,15 @@ def make_result(scenario: Scenario, seed: int, s: HierarchyState) -> Result:
         caveats = dict.fromkeys(VIOLATION_METRICS, NOT_SELECTED)
     if "wait_ms.mean" in found:
         caveats |= {name: LONG_WAITS for name in QUANTILES if name not in found}
-    return Result(
-        scenario, seed, "compiled", found, compute_series(s), Relation.BY_DELIVERY, caveats
-    )
+    return Result(config, seed, "compiled", found, compute_series(s), Relation.BY_DELIVERY, caveats)
 
 
-def _check_silence(scenario: Scenario, sends: Schedule) -> None:
+def _check_silence(config: SimulationConfig, sends: Schedule) -> None:
     """Reject a run in which a super peer may flush I, which the kernel does not implement."""
-    topology = scenario.topology
+    topology = config.topology
     if not isinstance(topology, Hierarchy) or len(sends.time_us) < FLUSH_AFTER:
         return
-    under_way_us = HOPS * inputs.find_longest_delay_us(scenario)
+    under_way_us = HOPS * inputs.find_longest_delay_us(config)
     for at in topology.super_peers:
         own = np.isin(sends.sender, np.array(topology.members(at)))
         others_us, own_us = sends.time_us[~own], sends.time_us[own]
@@ -128,59 +126,61 @@ def _check_silence(scenario: Scenario, sends: Schedule) -> None:
         before = np.searchsorted(others_us, since_us, side="left")
         most = int((np.searchsorted(others_us, until_us, side="right") - before).max())
         if most >= FLUSH_AFTER:
-            raise ScenarioError(
+            raise ConfigError(
                 "the compiled hierarchy engine cannot run this configuration: the group of super "
                 f"peer {at} is silent while others send up to {most:,} messages; from "
                 f"{FLUSH_AFTER:,} on its super peer flushes I; use --engine reference"
             )
 
 
-def _merge_options(scenario: Scenario) -> dict[str, Any]:
-    return {**entry(scenario.protocol).options(scenario.variant), **scenario.options}
+def _merge_options(config: SimulationConfig) -> dict[str, Any]:
+    return {**entry(config.protocol).options(config.variant), **config.options}
 
 
-def _run(scenario: Scenario, seed: int, selection: Measures, log: bool = False) -> HierarchyState:
-    s = prepare(scenario, seed, selection, log)
+def _run(
+    config: SimulationConfig, seed: int, selection: Measures, log: bool = False
+) -> HierarchyState:
+    s = prepare(config, seed, selection, log)
     loop.run(s)
     assert not s.counters.is_full, "more rows of `needs` than their bound"
     return s
 
 
 def prepare(
-    scenario: Scenario, seed: int, selection: Measures = EVERYTHING, log: bool = False
+    config: SimulationConfig, seed: int, selection: Measures = EVERYTHING, log: bool = False
 ) -> HierarchyState:
-    """Return the initial state of a run. Raises ScenarioError."""
-    inputs.reject("hierarchy", can_run_hierarchy(scenario))
-    sends = Traffic(scenario, seed).schedule
-    _check_silence(scenario, sends)
-    size, options = _compute_array_sizes(scenario, sends, selection, log), _merge_options(scenario)
+    """Return the initial state of a run. Raises ConfigError."""
+    inputs.reject("hierarchy", can_run_hierarchy(config))
+    sends = Traffic(config, seed).schedule
+    _check_silence(config, sends)
+    size, options = _compute_array_sizes(config, sends, selection, log), _merge_options(config)
     pruning, ack_after = PRUNINGS[options.get("pruning", "safe")], options.get("ack_after")
     if ack_after is None:
         ack_after = ACK_AFTER
     arrays = make_state(list_shapes(size), records.HierarchyCounters)
     arrays["counters"].ack_fresh = 1
     _fill_messages(arrays["message"], sends)
-    _fill_processes(arrays["process"], scenario)
-    _fill_groups(arrays["group"], scenario, sends)
+    _fill_processes(arrays["process"], config)
+    _fill_groups(arrays["group"], config, sends)
     return HierarchyState(
         **arrays,
-        **inputs.make_input_arrays(scenario, seed, sends, size.samples),
+        **inputs.make_input_arrays(config, seed, sends, size.samples),
         **{role: make_record(records.ByteSums) for role in ROLES},
         queue=make_queue(size.longest_us, size.max_copies),
         selection=selection,
         pruning=pruning,
         ack_after=np.uint64(0 if pruning == records.NONE else ack_after),
         control_key=np.uint64(make_key(seed, Stream.CONTROL_DELAY)),
-        fifo=np.uint64(scenario.links.fifo),
+        fifo=np.uint64(config.links.fifo),
     )
 
 
 def _compute_array_sizes(
-    scenario: Scenario, sends: Schedule, selection: Measures, log: bool
+    config: SimulationConfig, sends: Schedule, selection: Measures, log: bool
 ) -> HierarchyArraySizes:
-    topology = scenario.topology
+    topology = config.topology
     assert isinstance(topology, Hierarchy)
-    longest_us, sent_us = inputs.find_longest_delay_us(scenario), sends.time_us
+    longest_us, sent_us = inputs.find_longest_delay_us(config), sends.time_us
     groups, under_way_us = len(topology.groups), HOPS * longest_us
     recent = inputs.count_most_sent(sent_us, under_way_us + longest_us + 256)
     oldest = inputs.find_oldest_needed(sent_us, under_way_us, under_way_us)
@@ -189,11 +189,11 @@ def _compute_array_sizes(
         groups=groups,
         external_size=groups + topology.external,
         messages=len(sent_us),
-        samples=len(list_sample_times(scenario)) if selection.storage else 0,
+        samples=len(list_sample_times(config)) if selection.storage else 0,
         rows=int((np.arange(len(sent_us)) // BLOCK - oldest // BLOCK + 1).sum()),
         max_copies=recent * (topology.size + sum(topology.groups)),
         longest_us=longest_us,
-        fifo=scenario.links.fifo,
+        fifo=config.links.fifo,
         log=log,
         runs_idr=selection.violations,
     )
@@ -209,8 +209,8 @@ def _fill_messages(message: Rows[records.HierarchyMessage], sends: Schedule) -> 
     message["sender"] = sends.sender
 
 
-def _fill_processes(process: Rows[records.Process], scenario: Scenario) -> None:
-    topology, channels = scenario.topology, make_channels(scenario.topology, scenario.links)
+def _fill_processes(process: Rows[records.Process], config: SimulationConfig) -> None:
+    topology, channels = config.topology, make_channels(config.topology, config.links)
     assert isinstance(topology, Hierarchy)
     groups = len(topology.groups)
     inside = np.repeat(np.arange(groups), topology.groups)
@@ -221,8 +221,10 @@ def _fill_processes(process: Rows[records.Process], scenario: Scenario) -> None:
     process["location"] = np.arange(len(process)) % len(channels.location_delays_us)
 
 
-def _fill_groups(group: Rows[records.SuperPeerRecord], scenario: Scenario, sends: Schedule) -> None:
-    topology = scenario.topology
+def _fill_groups(
+    group: Rows[records.SuperPeerRecord], config: SimulationConfig, sends: Schedule
+) -> None:
+    topology = config.topology
     assert isinstance(topology, Hierarchy)
     first = len(topology.groups) + np.cumsum([0, *topology.groups])
     group["first"] = first

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.core.protocols import Relation
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.compiled import inputs
 from antecede.lab.simulate.compiled.mesh import loop, state
 from antecede.lab.simulate.compiled.mesh.state import MeshArraySizes, MeshCounters, MeshState
 from antecede.lab.simulate.compiled.queue import make_queue
 from antecede.lab.simulate.compiled.records import make_state
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.network import make_channels
 from antecede.lab.simulate.outputs.metrics import compute_binned_wait_metrics, list_sample_times
@@ -59,61 +59,61 @@ class MeshRecording(NamedTuple):
     wire_bytes: Ints  # [messages] On the wire
 
 
-def can_run_mesh(scenario: Scenario) -> str | None:
+def can_run_mesh(config: SimulationConfig) -> str | None:
     """Return why the engine cannot run a configuration (None: it can)."""
-    if not isinstance(scenario.topology, Mesh):
+    if not isinstance(config.topology, Mesh):
         return "it needs a mesh"
-    if (scenario.protocol, scenario.variant) not in PROTOCOLS:
+    if (config.protocol, config.variant) not in PROTOCOLS:
         known = ", ".join(" ".join(pair).strip() for pair in PROTOCOLS)
         return f"it supports {known}"
-    if scenario.options:
+    if config.options:
         return "it supports no protocol options"
-    fanout = scenario.workload.fanout
-    if fanout is not None and fanout < scenario.topology.size - 1:
+    fanout = config.workload.fanout
+    if fanout is not None and fanout < config.topology.size - 1:
         return "it supports no addressees"
-    return inputs.find_misfit(scenario)
+    return inputs.find_misfit(config)
 
 
-def bytes_mesh(scenario: Scenario, seed: int = 0) -> int:
-    """Return the memory that a run needs at most. Raises ScenarioError."""
-    inputs.reject("mesh", can_run_mesh(scenario))
-    size = _compute_array_sizes(scenario, Traffic(scenario, seed).schedule, EVERYTHING)
-    return state.compute_state_bytes(size, _find_control_kind(scenario), scenario.links.fifo)
+def bytes_mesh(config: SimulationConfig, seed: int = 0) -> int:
+    """Return the memory that a run needs at most. Raises ConfigError."""
+    inputs.reject("mesh", can_run_mesh(config))
+    size = _compute_array_sizes(config, Traffic(config, seed).schedule, EVERYTHING)
+    return state.compute_state_bytes(size, _find_control_kind(config), config.links.fifo)
 
 
-def run_mesh(scenario: Scenario, seed: int, selection: Measures = EVERYTHING) -> Result:
-    """Run a configuration. Raises ScenarioError if `can_run_mesh` has a reason."""
-    return _make_result(scenario, seed, _run(scenario, seed, selection), selection)
+def run_mesh(config: SimulationConfig, seed: int, selection: Measures = EVERYTHING) -> Result:
+    """Run a configuration. Raises ConfigError if `can_run_mesh` has a reason."""
+    return _make_result(config, seed, _run(config, seed, selection), selection)
 
 
-def record_mesh(scenario: Scenario, seed: int) -> MeshRecording:
-    """Run a configuration and store its deliveries: 24 bytes each. Raises ScenarioError."""
-    s = _run(scenario, seed, EVERYTHING, log=True)
-    sizes = _compute_control_bytes(scenario, s), s.wire_bytes.astype(np.int64)
-    return MeshRecording(_make_result(scenario, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
+def record_mesh(config: SimulationConfig, seed: int) -> MeshRecording:
+    """Run a configuration and store its deliveries: 24 bytes each. Raises ConfigError."""
+    s = _run(config, seed, EVERYTHING, log=True)
+    sizes = _compute_control_bytes(config, s), s.wire_bytes.astype(np.int64)
+    return MeshRecording(_make_result(config, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
 
 
-def _find_control_kind(scenario: Scenario) -> np.uint64:
-    return PROTOCOLS[scenario.protocol, scenario.variant]
+def _find_control_kind(config: SimulationConfig) -> np.uint64:
+    return PROTOCOLS[config.protocol, config.variant]
 
 
-def _run(scenario: Scenario, seed: int, selection: Measures, log: bool = False) -> MeshState:
-    s = prepare(scenario, seed, selection, log)
+def _run(config: SimulationConfig, seed: int, selection: Measures, log: bool = False) -> MeshState:
+    s = prepare(config, seed, selection, log)
     loop.run(s)
     return s
 
 
 def prepare(
-    scenario: Scenario, seed: int, selection: Measures = EVERYTHING, log: bool = False
+    config: SimulationConfig, seed: int, selection: Measures = EVERYTHING, log: bool = False
 ) -> MeshState:
-    """Return the initial state of a run. Raises ScenarioError."""
-    inputs.reject("mesh", can_run_mesh(scenario))
-    sends = Traffic(scenario, seed).schedule
-    size, carries = _compute_array_sizes(scenario, sends, selection), _find_control_kind(scenario)
-    channels = make_channels(scenario.topology, scenario.links)
+    """Return the initial state of a run. Raises ConfigError."""
+    inputs.reject("mesh", can_run_mesh(config))
+    sends = Traffic(config, seed).schedule
+    size, carries = _compute_array_sizes(config, sends, selection), _find_control_kind(config)
+    channels = make_channels(config.topology, config.links)
     return MeshState(
-        **make_state(state.list_shapes(size, carries, scenario.links.fifo, log), MeshCounters),
-        **inputs.make_input_arrays(scenario, seed, sends, size.samples),
+        **make_state(state.list_shapes(size, carries, config.links.fifo, log), MeshCounters),
+        **inputs.make_input_arrays(config, seed, sends, size.samples),
         queue=make_queue(size.longest_us, size.max_copies),
         sender=sends.sender.astype(np.uint64),
         kind=channels.kind.astype(np.uint64),
@@ -125,16 +125,16 @@ def prepare(
 
 
 def _compute_array_sizes(
-    scenario: Scenario, sends: Schedule, selection: Measures
+    config: SimulationConfig, sends: Schedule, selection: Measures
 ) -> MeshArraySizes:
-    members, longest_us = scenario.topology.size, inputs.find_longest_delay_us(scenario)
+    members, longest_us = config.topology.size, inputs.find_longest_delay_us(config)
     sent_us = sends.time_us
     kept = np.arange(len(sent_us)) - inputs.find_oldest_needed(sent_us, longest_us, 2 * longest_us)
     window = int(kept.max(initial=0)) + 64
     return MeshArraySizes(
         members=members,
         messages=len(sent_us),
-        samples=len(list_sample_times(scenario)) if selection.storage else 0,
+        samples=len(list_sample_times(config)) if selection.storage else 0,
         window=max(state.BLOCK_BITS, 1 << (window - 1).bit_length()),
         longest_us=longest_us,
         max_copies=inputs.count_most_sent(sent_us, longest_us + 128) * (members - 1),
@@ -143,18 +143,18 @@ def _compute_array_sizes(
     )
 
 
-def _compute_control_bytes(scenario: Scenario, s: MeshState) -> Ints:
-    if scenario.protocol in ("idr", "ds"):
+def _compute_control_bytes(config: SimulationConfig, s: MeshState) -> Ints:
+    if config.protocol in ("idr", "ds"):
         return PAIR_BYTES * s.pairs.astype(np.int64)
-    if scenario.variant == "differences":
+    if config.variant == "differences":
         return PAIR_BYTES * (1 + s.pairs.astype(np.int64))
-    each = INTEGER_BYTES * (scenario.topology.size if scenario.protocol == "bss" else 1)
+    each = INTEGER_BYTES * (config.topology.size if config.protocol == "bss" else 1)
     return np.full(len(s.sender), each, dtype=np.int64)
 
 
-def _make_result(scenario: Scenario, seed: int, s: MeshState, selection: Measures) -> Result:
+def _make_result(config: SimulationConfig, seed: int, s: MeshState, selection: Measures) -> Result:
     arrivals, deliveries = int(s.counters.arrivals), int(s.counters.deliveries)
-    stored, series = _compute_storage_metrics(scenario, s)
+    stored, series = _compute_storage_metrics(config, s)
     figures = {
         "sent": len(s.sender),
         "arrivals": arrivals,
@@ -162,23 +162,21 @@ def _make_result(scenario: Scenario, seed: int, s: MeshState, selection: Measure
         "held_at_end": arrivals - deliveries,
         "lost": 0,
         "duplicates": 0,
-        **_compute_size_metrics(scenario, s, selection),
+        **_compute_size_metrics(config, s, selection),
         **stored,
         **_compute_wait_metrics(s),
-        **_compute_violation_metrics(scenario, s),
+        **_compute_violation_metrics(config, s),
     }
-    relation = (
-        Relation.FIFO if _find_control_kind(scenario) == state.NUMBER else Relation.BY_DELIVERY
-    )
+    relation = Relation.FIFO if _find_control_kind(config) == state.NUMBER else Relation.BY_DELIVERY
     caveats = {} if len(s.newest_delivered) else dict.fromkeys(VIOLATION_METRICS, NOT_SELECTED)
-    return Result(scenario, seed, "compiled", figures, series, relation, caveats)
+    return Result(config, seed, "compiled", figures, series, relation, caveats)
 
 
-def _compute_violation_metrics(scenario: Scenario, s: MeshState) -> dict[str, float]:
+def _compute_violation_metrics(config: SimulationConfig, s: MeshState) -> dict[str, float]:
     if not len(s.newest_delivered):
         return {}
     if s.counters.unchecked:
-        raise ScenarioError(
+        raise ConfigError(
             f"the compiled mesh engine cannot count violations of this run: {s.counters.unchecked} "
             f"times a member lacks a message after the longest delay ({int(s.longest_us) / US:g} "
             "s); use --engine reference"
@@ -186,7 +184,7 @@ def _compute_violation_metrics(scenario: Scenario, s: MeshState) -> dict[str, fl
     by_delivery = int(s.counters.violations)
     kept = (
         by_delivery
-        if _find_control_kind(scenario) != state.NUMBER
+        if _find_control_kind(config) != state.NUMBER
         else int(s.counters.fifo_violations)
     )
     found = kept, by_delivery, int(s.counters.receipt_violations), int(s.counters.deliveries)
@@ -194,11 +192,11 @@ def _compute_violation_metrics(scenario: Scenario, s: MeshState) -> dict[str, fl
 
 
 def _compute_size_metrics(
-    scenario: Scenario, s: MeshState, selection: Measures
+    config: SimulationConfig, s: MeshState, selection: Measures
 ) -> dict[str, float]:
-    control = _compute_control_bytes(scenario, s)[int(s.warm) :]
+    control = _compute_control_bytes(config, s)[int(s.warm) :]
     count, total = len(control), int(control.sum())
-    if not count or scenario.topology.size == 1:  # a single peer transmits nothing
+    if not count or config.topology.size == 1:  # a single peer transmits nothing
         return {}
     squares = int((control * control).sum())
     found: dict[str, float] = {}
@@ -211,16 +209,16 @@ def _compute_size_metrics(
 
 
 def _compute_storage_metrics(
-    scenario: Scenario, s: MeshState
+    config: SimulationConfig, s: MeshState
 ) -> tuple[dict[str, float], dict[str, Sequence[float]]]:
-    members = scenario.topology.size
+    members = config.topology.size
     if not len(s.samples):
         return {}, {}
     pairs, most, held, most_held = (
         s.samples[name].astype(np.int64) for name in ("pairs", "most_pairs", "held", "most_held")
     )
-    vector = INTEGER_BYTES * members * (2 if scenario.variant == "differences" else 1)
-    each = PAIR_BYTES if scenario.protocol == "idr" else 0
+    vector = INTEGER_BYTES * members * (2 if config.variant == "differences" else 1)
+    each = PAIR_BYTES if config.protocol == "idr" else 0
     total = vector * members + each * pairs
     figures = {
         "peer.storage_bytes": int(total.sum()) / (members * len(total)),

@@ -7,7 +7,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from antecede.core.clocks.bounds import Bounds
-from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario, Special, Workload
+from antecede.lab.simulate.config.model import (
+    Clocks,
+    Links,
+    Partition,
+    SimulationConfig,
+    Special,
+    Workload,
+)
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
 
@@ -112,11 +119,11 @@ def workloads(draw: st.DrawFn, setting: dict[str, Any], *, unused: bool) -> Work
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, *, unused: bool = False) -> Scenario:
+def configs(draw: st.DrawFn, *, unused: bool = False) -> SimulationConfig:
     setting = draw(settings_of())
     duration = draw(SECONDS)
     drift = draw(st.sampled_from((0.0, 10.0)))
-    return Scenario(
+    return SimulationConfig(
         **setting,
         links=draw(links(setting["topology"].size)),
         workload=draw(workloads(setting, unused=unused)),

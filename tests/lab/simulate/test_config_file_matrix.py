@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.file import read_scenario
+from antecede.errors import ConfigError
+from antecede.lab.simulate.config.file import read_config
 from antecede.lab.simulate.config.latency_matrix import read_matrix
 
 ASYMMETRIC = "0 10 20\n30,0;0\n\n40\t50\t0\n"
@@ -19,7 +19,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def scenario(tmp_path: Path, matrix: str) -> Path:
+def config(tmp_path: Path, matrix: str) -> Path:
     path = tmp_path / "run.toml"
     text = f'[topology]\nkind = "mesh"\npeers = 3\n[links]\nmatrix = {matrix}\n'
     path.write_text(text, encoding="utf-8")
@@ -36,7 +36,7 @@ def test_a_matrix_becomes_one_way_seconds(tmp_path: Path) -> None:
 def test_zeros_off_the_diagonal_must_be_explained(tmp_path: Path) -> None:
     path = written(tmp_path, ASYMMETRIC)
     with pytest.raises(
-        ScenarioError, match=r"1 of 6 delays between locations are 0 .*row 2, column 3"
+        ConfigError, match=r"1 of 6 delays between locations are 0 .*row 2, column 3"
     ):
         read_matrix(path, "s", False)
     assert read_matrix(path, "s", False, "keep")[1] == (30.0, 0.0, 0.0)
@@ -51,8 +51,8 @@ def test_zeros_both_ways_take_the_median(tmp_path: Path) -> None:
 
 def test_a_file_beside_the_scenario_is_read(tmp_path: Path) -> None:
     written(tmp_path, "0 10\n30 0\n")
-    path = scenario(tmp_path, '{ path = "places.txt", unit = "ms", round_trip = false }')
-    assert read_scenario(path).links.matrix == ((0.0, 0.01), (0.03, 0.0))
+    path = config(tmp_path, '{ path = "places.txt", unit = "ms", round_trip = false }')
+    assert read_config(path).links.matrix == ((0.0, 0.01), (0.03, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_what_is_wrong_is_said_with_key_and_row(
     tmp_path: Path, text: str, matrix: str, says: str
 ) -> None:
     places, none = written(tmp_path, text), tmp_path / "none.txt"
-    with pytest.raises(ScenarioError) as caught:
-        read_scenario(scenario(tmp_path, matrix))
+    with pytest.raises(ConfigError) as caught:
+        read_config(config(tmp_path, matrix))
     says = says.format(places=places, none=none)
     assert str(caught.value).startswith(f"{tmp_path / 'run.toml'}: {says}")
 
 
 def test_seattle_is_read_with_its_zeros_and_asymmetry(shared_data: Path) -> None:
     path = shared_data / "latency" / "SeattleData_1"
-    with pytest.raises(ScenarioError, match="65 of 9702 delays between locations are 0"):
+    with pytest.raises(ConfigError, match="65 of 9702 delays between locations are 0"):
         read_matrix(path, "s", True)
     matrix = read_matrix(path, "s", True, "reverse")
     assert len(matrix) == 99

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from antecede.core.protocols import ENTRIES, Addressing, entry, of_order
 from antecede.core.protocols.options import read_options, split_options
-from antecede.errors import InputError, ScenarioError
+from antecede.errors import ConfigError, InputError
 from antecede.lab.check import is_file_target, load_class
 from antecede.lab.simulate import (
     LONGEST_S,
@@ -21,8 +21,18 @@ from antecede.lab.simulate import (
     Mesh,
     PubSub,
     Topology,
-    config,
     parse_delay,
+)
+from antecede.lab.simulate.config import (
+    FASTEST_HZ,
+    Clocks,
+    Links,
+    SimulationConfig,
+    Special,
+    Workload,
+    check_fit,
+    choices,
+    topologies_of,
 )
 
 JITTER = 0.125
@@ -73,12 +83,12 @@ def _parse_protocol(word: str) -> ProtocolChoice:
         return ProtocolChoice(word)
     protocol, _, variant = word.partition("/")
     if protocol not in ENTRIES:
-        near = of_order(protocol) or config.choices(protocol, ENTRIES)
+        near = of_order(protocol) or choices(protocol, ENTRIES)
         raise InputError(
             f"unknown protocol {protocol!r}; {near}; or NAME/VARIANT, or your own, FILE.py:CLASS"
         )
     if variant and variant not in entry(protocol).variants:
-        near = config.choices(variant, entry(protocol).variants)
+        near = choices(variant, entry(protocol).variants)
         raise InputError(f"unknown variant {variant!r} of {protocol}; {near}")
     return ProtocolChoice(protocol, variant)
 
@@ -95,7 +105,7 @@ def parse_sizes(text: str) -> list[int]:
     return list(dict.fromkeys(sizes))
 
 
-def build_scenario(one: ProtocolChoice, args: argparse.Namespace, size: int) -> config.Scenario:
+def build_config(one: ProtocolChoice, args: argparse.Namespace, size: int) -> SimulationConfig:
     """Return the config of a protocol at a size. Raise InputError, which names the option."""
     options: dict[str, Any] = {}
     if one.options:  # by the types of the constructor
@@ -106,27 +116,27 @@ def build_scenario(one: ProtocolChoice, args: argparse.Namespace, size: int) -> 
     topology = _build_topology(one, size, args.topology)
     if not 0 < args.rate < math.inf:
         raise InputError(f"--rate {args.rate}: expected messages per second above 0")
-    if (1 - JITTER) / args.rate < 1 / config.FASTEST_HZ:
+    if (1 - JITTER) / args.rate < 1 / FASTEST_HZ:
         raise InputError(f"--rate {args.rate:g}: expected at most one message per microsecond")
     if (1 + JITTER) / args.rate > LONGEST_S:
         raise InputError(f"--rate {args.rate:g}: one message in {1 / args.rate:g} s is too few")
     warm_s, seconds = _choose_seconds(args, delay, size)
     try:
-        scenario = config.Scenario(
+        config = SimulationConfig(
             topology,
             one.target,
             one.variant,
             options=options,
             links=_build_links(topology, delay, args),
             workload=_build_workload(topology, args),
-            clocks=config.Clocks(_parse_delay("--accuracy", args.accuracy).high_s),
+            clocks=Clocks(_parse_delay("--accuracy", args.accuracy).high_s),
             duration_s=warm_s + seconds,
             warm_s=warm_s,
         )
-        config.check_fit(scenario)
-    except ScenarioError as error:
+        check_fit(config)
+    except ConfigError as error:
         raise InputError(name_option(error.message)) from error
-    return scenario
+    return config
 
 
 def name_option(message: str) -> str:
@@ -142,12 +152,12 @@ def name_option(message: str) -> str:
 def _parse_delay(option: str, text: str) -> Delay:
     try:
         return parse_delay(text, "ms")
-    except ScenarioError as error:
+    except ConfigError as error:
         raise InputError(f"{option}: {error.message}") from error
 
 
 def _build_topology(one: ProtocolChoice, members: int, kind: str) -> Topology:
-    flat = is_file_target(one.target) or config.topologies_of(one.target) == ("mesh",)
+    flat = is_file_target(one.target) or topologies_of(one.target) == ("mesh",)
     if kind == "hierarchy" and not flat:
         if members < 2:
             raise InputError(f"--members {members}: expected 2 or more for a hierarchy")
@@ -162,20 +172,20 @@ def _build_topology(one: ProtocolChoice, members: int, kind: str) -> Topology:
     return Mesh(members)
 
 
-def _build_links(topology: Topology, delay: Delay, args: argparse.Namespace) -> config.Links:
-    special: tuple[config.Special, ...] = ()
+def _build_links(topology: Topology, delay: Delay, args: argparse.Namespace) -> Links:
+    special: tuple[Special, ...] = ()
     if isinstance(topology, PubSub):
         groups = [f"group:{number}" for number in range(len(topology.subgroups))]
-        special = tuple(config.Special(group, group, delay.scale(LAN)) for group in groups)
-    return config.Links(delay, special, fifo=args.fifo, loss=args.loss)
+        special = tuple(Special(group, group, delay.scale(LAN)) for group in groups)
+    return Links(delay, special, fifo=args.fifo, loss=args.loss)
 
 
-def _build_workload(topology: Topology, args: argparse.Namespace) -> config.Workload:
+def _build_workload(topology: Topology, args: argparse.Namespace) -> Workload:
     mean_s = 1 / args.rate
     answers = args.reply_fraction
     if answers is None:
         answers = 0.5 if any(word.partition("/")[0] == "sb" for word in args.protocols) else 0.0
-    return config.Workload(
+    return Workload(
         interval=Delay(mean_s * (1 - JITTER), mean_s * (1 + JITTER)),
         topics=PUBLISHED if isinstance(topology, PubSub) else 1,
         answers=answers,

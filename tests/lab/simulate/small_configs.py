@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from antecede.lab.simulate.config.compatibility import topologies_of
-from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Workload
+from antecede.lab.simulate.config.model import Clocks, Links, SimulationConfig, Workload
 from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 
@@ -19,10 +19,10 @@ FAST = Links(Delay(0.02, 0.2, "uniform"))
 TALK = Workload("poisson", rate_hz=8.0)
 
 
-def scenario_of(protocol: str, **changes: Any) -> Scenario:
+def config_of(protocol: str, **changes: Any) -> SimulationConfig:
     """Return a second and a half of a protocol on a topology that it runs on."""
     kind = topologies_of(protocol)[0]
-    given = Scenario(
+    given = SimulationConfig(
         TOPOLOGIES[kind],
         protocol,
         links=FAST,

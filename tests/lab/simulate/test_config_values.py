@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.file import read_scenario, scenario_from
+from antecede.errors import ConfigError
+from antecede.lab.simulate.config.file import config_from, read_config
 from antecede.lab.simulate.config.values import config_with_settings, read_values
 
 MESH: dict[str, Any] = {
@@ -46,16 +46,16 @@ def test_a_value_is_set_and_the_rest_stays(key: str, value: Any, seen: Any) -> N
 
 
 def test_delays_are_set_as_in_a_file() -> None:
-    scenario, _ = config_with_settings(MESH, {"links.delay": "uniform 1-2 s"})
-    assert scenario.links.delay.high_s == 2
+    config, _ = config_with_settings(MESH, {"links.delay": "uniform 1-2 s"})
+    assert config.links.delay.high_s == 2
     assert config_with_settings(
         MESH, {"workload.interval.low_s": 0.01, "workload.interval.high_s": 1.0}
     )
 
 
 def test_values_that_need_each_other_are_judged_together() -> None:
-    scenario, _ = config_with_settings(MESH, {"workload.fanout": 9, "members": 10})
-    assert scenario.workload.fanout == 9
+    config, _ = config_with_settings(MESH, {"workload.fanout": 9, "members": 10})
+    assert config.workload.fanout == 9
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_values_that_need_each_other_are_judged_together() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_key(key: str, value: Any, says: str) -> None:
-    with pytest.raises(ScenarioError, match=says.replace("(", r"\(")) as found:
+    with pytest.raises(ConfigError, match=says.replace("(", r"\(")) as found:
         config_with_settings(MESH, {key: value}, "run.toml")
     assert found.value.path == "run.toml"
 
@@ -87,7 +87,7 @@ def test_members_of_a_hierarchy_are_said_to_be_its_groups() -> None:
         "topology": {"kind": "hierarchy", "groups": [2], "external": 1},
         "protocol": {"name": "hierarchical"},
     }
-    with pytest.raises(ScenarioError, match=r"topology\.groups and topology\.external"):
+    with pytest.raises(ConfigError, match=r"topology\.groups and topology\.external"):
         config_with_settings(tree, {"members": 9})
     assert config_with_settings(tree, {"topology.groups": "2 x 3"})[0].topology.size == 2 + 6 + 1
 
@@ -97,6 +97,6 @@ def test_files_are_looked_for_beside_the_scenario(tmp_path: Path) -> None:
     path.write_text('[topology]\nkind = "mesh"\npeers = 3\n')
     (tmp_path / "mine.py").write_text("")
     values = read_values(path)
-    assert scenario_from(values, str(path)) == read_scenario(path)
+    assert config_from(values, str(path)) == read_config(path)
     found, _ = config_with_settings(values, {"protocol": "mine.py:Mine"}, str(path))
     assert found.protocol == str(tmp_path / "mine.py:Mine")

@@ -1,4 +1,4 @@
-"""Scenario files of the simulator: what is read, and that reading undoes writing."""
+"""Config files of the simulator: what is read, and that reading undoes writing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from antecede.errors import ScenarioError
+from antecede.errors import ConfigError
 from antecede.lab.simulate.config.file import (
+    config_from,
+    config_mapping,
     format_toml,
-    read_scenario,
-    scenario_from,
-    scenario_mapping,
+    read_config,
     write_config,
 )
-from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario, Special, Workload
+from antecede.lab.simulate.config.model import (
+    Clocks,
+    Links,
+    Partition,
+    SimulationConfig,
+    Special,
+    Workload,
+)
 from antecede.lab.simulate.delays import Delay, format_delay, parse_delay
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
-from tests.lab.simulate.scenarios import delays, scenarios
+from tests.lab.simulate.config_strategies import configs, delays
 
 WHOLE = """
 name = "everything"
@@ -66,14 +73,14 @@ sample_s = 0.1
 """
 
 
-def read(tmp_path: Path, text: str) -> Scenario:
+def read(tmp_path: Path, text: str) -> SimulationConfig:
     path = tmp_path / "run.toml"
     path.write_text(text, encoding="utf-8")
-    return read_scenario(path)
+    return read_config(path)
 
 
 def test_every_table_is_read(tmp_path: Path) -> None:
-    assert read(tmp_path, WHOLE) == Scenario(
+    assert read(tmp_path, WHOLE) == SimulationConfig(
         Hierarchy((3, 2), 4),
         "hierarchical",
         "published-pruning",
@@ -102,9 +109,9 @@ def test_every_table_is_read(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_has_the_values_of_the_classes(tmp_path: Path) -> None:
-    assert read(tmp_path, '[topology]\nkind = "mesh"\npeers = 3\n') == Scenario(Mesh(3))
+    assert read(tmp_path, '[topology]\nkind = "mesh"\npeers = 3\n') == SimulationConfig(Mesh(3))
     text = '[topology]\nkind = "pubsub"\nsubgroups = "2 x 3"\ntopics = 5\n[protocol]\nname = "tv"\n'
-    assert read(tmp_path, text) == Scenario(PubSub((3, 3), 5), "tv")
+    assert read(tmp_path, text) == SimulationConfig(PubSub((3, 3), 5), "tv")
 
 
 def test_many_groups_alike_are_one_text(tmp_path: Path) -> None:
@@ -148,30 +155,28 @@ def test_words_of_a_delay_are_read_back(delay: Delay) -> None:
     assert (again.low_s, again.high_s) == pytest.approx((delay.low_s, delay.high_s), rel=1e-11)
 
 
-@given(scenarios(unused=True))
+@given(configs(unused=True))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_plain_values_of_a_scenario_make_it_again(scenario: Scenario) -> None:
-    mapping = scenario_mapping(scenario)
-    assert scenario_from(mapping) == scenario
-    assert scenario_from(json.loads(json.dumps(mapping))) == scenario
+def test_plain_values_of_a_scenario_make_it_again(config: SimulationConfig) -> None:
+    mapping = config_mapping(config)
+    assert config_from(mapping) == config
+    assert config_from(json.loads(json.dumps(mapping))) == config
 
 
-@given(scenarios())
+@given(configs())
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_a_written_file_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, scenario: Scenario
+    tmp_path_factory: pytest.TempPathFactory, config: SimulationConfig
 ) -> None:
     path = tmp_path_factory.mktemp("written") / "run.toml"
-    write_config(scenario, path)
-    late = [one for one in scenario.links.partitions if one.start_s >= scenario.duration_s]
-    again = read_scenario(path)
+    write_config(config, path)
+    late = [one for one in config.links.partitions if one.start_s >= config.duration_s]
+    again = read_config(path)
     cuts = again.links.partitions
-    assert replace(again, links=replace(again.links, partitions=scenario.links.partitions)) == (
-        scenario
+    assert replace(again, links=replace(again.links, partitions=config.links.partitions)) == (
+        config
     )
-    assert cuts == scenario.links.partitions or set(scenario.links.partitions) - set(cuts) == {
-        *late
-    }
+    assert cuts == config.links.partitions or set(config.links.partitions) - set(cuts) == {*late}
 
 
 def test_text_is_escaped_as_toml_wants_it() -> None:
@@ -185,16 +190,16 @@ def test_options_that_are_none_have_names_of_their_own(tmp_path: Path) -> None:
 
 
 def test_what_is_no_plain_value_is_not_written() -> None:
-    odd = Scenario(Mesh(3), "bss", options={"differences": object()})
+    odd = SimulationConfig(Mesh(3), "bss", options={"differences": object()})
     with pytest.raises(
-        ScenarioError, match=r"protocol\.options\.differences: unsupported type object"
+        ConfigError, match=r"protocol\.options\.differences: unsupported type object"
     ):
-        scenario_mapping(odd)
+        config_mapping(odd)
 
 
 def test_a_protocol_of_ones_own_stands_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("", encoding="utf-8")
     text = '[topology]\nkind = "mesh"\npeers = 2\n[protocol]\nname = "mine.py:Mine"\n'
-    scenario = read(tmp_path, text)
-    assert scenario.protocol == f"{tmp_path / 'mine.py'}:Mine"
-    assert scenario_from(scenario_mapping(scenario)) == scenario
+    config = read(tmp_path, text)
+    assert config.protocol == f"{tmp_path / 'mine.py'}:Mine"
+    assert config_from(config_mapping(config)) == config

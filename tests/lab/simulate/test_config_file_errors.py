@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.file import read_scenario, write_config
-from antecede.lab.simulate.config.model import Scenario
+from antecede.errors import ConfigError
+from antecede.lab.simulate.config.file import read_config, write_config
+from antecede.lab.simulate.config.model import SimulationConfig
 from antecede.lab.simulate.topology import Mesh
 
 MESH = '[topology]\nkind = "mesh"\npeers = 3\n'
@@ -230,8 +230,8 @@ CASES = [
 def test_what_is_wrong_is_said_with_path_and_key(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "run.toml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ScenarioError) as caught:
-        read_scenario(path)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
     assert str(caught.value).startswith(f"{path}: {says}")
 
 
@@ -242,21 +242,21 @@ def test_what_is_wrong_is_said_with_path_and_key(tmp_path: Path, text: str, says
 def test_what_is_no_toml_is_said_with_its_line(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "run.toml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ScenarioError, match=r"invalid TOML: ") as caught:
-        read_scenario(path)
+    with pytest.raises(ConfigError, match=r"invalid TOML: ") as caught:
+        read_config(path)
     assert (caught.value.path, caught.value.line) == (str(path), line)
 
 
 def test_files_that_can_not_be_read_or_written(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"none\.toml: cannot read the file: No such file"):
-        read_scenario(tmp_path / "none.toml")
-    with pytest.raises(ScenarioError, match="cannot read the file: Is a directory"):
-        read_scenario(tmp_path)
-    with pytest.raises(ScenarioError, match="cannot write the file: Is a directory"):
-        write_config(Scenario(Mesh(3)), tmp_path)
+    with pytest.raises(ConfigError, match=r"none\.toml: cannot read the file: No such file"):
+        read_config(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="cannot read the file: Is a directory"):
+        read_config(tmp_path)
+    with pytest.raises(ConfigError, match="cannot write the file: Is a directory"):
+        write_config(SimulationConfig(Mesh(3)), tmp_path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(ScenarioError, match=r"not UTF-8 text \(byte 0\)"):
-        read_scenario(tmp_path / "binary")
+    with pytest.raises(ConfigError, match=r"not UTF-8 text \(byte 0\)"):
+        read_config(tmp_path / "binary")
     (tmp_path / "deep").write_text("x = " + "[" * 100_000, encoding="utf-8")
-    with pytest.raises(ScenarioError, match=r"nested too deep|invalid TOML"):
-        read_scenario(tmp_path / "deep")
+    with pytest.raises(ConfigError, match=r"nested too deep|invalid TOML"):
+        read_config(tmp_path / "deep")
