@@ -51,7 +51,7 @@ def test_readable_where_compiled_cannot(monkeypatch: pytest.MonkeyPatch) -> None
 def test_replays_are_never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_load_engine", engines(None))
     scenario = Scenario(Mesh(2), workload=Workload("replay", path="nowhere"))
-    with pytest.raises(ScenarioError, match="answers of a replay"):
+    with pytest.raises(ScenarioError, match="replies of a replay"):
         simulate(scenario, 1, "compiled")
 
 

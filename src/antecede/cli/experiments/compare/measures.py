@@ -155,7 +155,7 @@ def summarize_runs(
     remarks = [one.guarantee.remark for one in members.values()][:1]
     if not own and scenario.variant in entry(scenario.protocol).defective:
         remarks.append("as published, with a known defect")
-    if scenario.protocol == "sb" and not scenario.workload.answers:
+    if scenario.protocol == "sb" and not scenario.workload.reply_fraction:
         remarks.append("without replies (--reply-fraction) it promises no order")
     if topology == "hierarchy" and isinstance(scenario.topology, Mesh):
         remarks.append("flat: as many peers with direct channels and other arrivals")

@@ -59,7 +59,7 @@ def find_reference_only_reason(scenario: Scenario) -> str | None:
     if scenario.snapshots is not None:
         return "only the reference engine records snapshots"
     if scenario.workload.kind == "replay":
-        return "only the reference engine delays answers of a replay"
+        return "only the reference engine delays replies of a replay"
     if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:
         return None
     options = {**_find_entry(scenario.protocol).options(scenario.variant), **scenario.options}

@@ -59,7 +59,7 @@ def compute_timestamps(
 
     `observers`: addresses (None: all). `broadcast`: events go to every peer, whatever it subscribes
     to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time keeps the
-    bounds of the configured clocks and channels. Raises ScenarioError for hierarchies, answers, and
+    bounds of the configured clocks and channels. Raises ScenarioError for hierarchies, replies, and
     networks with partitions, duplicates or slow receivers.
     """
     _check(scenario)
@@ -84,8 +84,8 @@ def _check(scenario: Scenario) -> None:
     for name in _UNSUPPORTED_LINK_KEYS:
         if getattr(scenario.links, name) != getattr(usual, name):
             raise ScenarioError(f"links.{name}: not supported for timestamps; remove the key")
-    if scenario.workload.answers or scenario.workload.fanout is not None:
-        raise ScenarioError("workload: timestamps need messages to all members, without answers")
+    if scenario.workload.reply_fraction or scenario.workload.fanout is not None:
+        raise ScenarioError("workload: timestamps need messages to all members, without replies")
 
 
 def _encode_topics(traffic: Traffic) -> Words:
