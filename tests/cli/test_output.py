@@ -212,6 +212,7 @@ def test_a_wrong_call_is_answered_in_one_line(
     assert err.startswith(said)
     assert err.count("\n") == 1
     assert "--help lists the " in err
+    assert "compile" not in err
 
 
 def _run(words: str, out: int, **environment: str) -> tuple[int, bytes, bytes]:
