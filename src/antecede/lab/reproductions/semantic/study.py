@@ -87,7 +87,7 @@ def execute(run: Run) -> Metrics:
     if run.kind == "trace":
         path = Path(given["path"])
         if digest_trace(path) != given["digest"]:
-            raise InputError("the trace has changed since the study was started", path=str(path))
+            raise InputError("the trace has changed since the first run", path=str(path))
         load = make_trace_load(str(path), given["messages"], given["gap_ms"])
         authors = int(load.sender.max()) + 1
         scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
