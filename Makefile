@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo pipeline study study-quick results test static check nightly soak mutants bench bench-scale docs pages notebooks package goldens clean
+.PHONY: help demo pipeline reproduce reproduce-quick results test static check nightly soak mutants bench bench-scale docs pages notebooks package goldens clean
 .DEFAULT_GOAL := help
 
 # Bytecode is kept, outside of the tree: workers and processes of tests compile nothing again.
@@ -12,7 +12,7 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4))
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 .venv/.user: pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh user
@@ -35,13 +35,13 @@ PIPELINE := $(if $(FILES),.venv/.user,$(if $(shell command -v mvn),.venv-pipelin
 pipeline: $(PIPELINE) ## services, Kafka, Spark, Delta, kills, a page (FILES=1: without a broker)
 	@$(dir $(PIPELINE))bin/python -m pipeline $(if $(FILES),--files)
 
-study: .venv/.user ## every source's evaluation at full scale, beside its figures (STUDY=name: one)
-	@$(BIN)/antecede reproduce $(or $(STUDY),all) $(if $(TRACES),--traces $(TRACES))
+reproduce: .venv/.user ## every paper's evaluation at full scale, beside its figures (PAPER=name: one)
+	@$(BIN)/antecede reproduce $(or $(PAPER),all) $(if $(TRACES),--traces $(TRACES))
 
-study-quick: .venv/.user ## the same with small grids, to see that all works
-	@$(BIN)/antecede reproduce $(or $(STUDY),all) --quick -o out/studies-quick$(if $(STUDY),/$(STUDY))
+reproduce-quick: .venv/.user ## the same with small grids, to see that all works
+	@$(BIN)/antecede reproduce $(or $(PAPER),all) --quick -o out/reproductions-quick$(if $(PAPER),/$(PAPER))
 
-results: study ## docs/results.md from the full studies: published values, ours, verdicts
+results: reproduce ## docs/results.md from all reproductions: published values, ours, verdicts
 	@$(BIN)/python -m scripts.results_page
 
 test: .venv/.dev ## run the tests but the slow ones (`make check` runs those too)

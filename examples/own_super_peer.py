@@ -1,6 +1,6 @@
 """Custom super peers, checked with the hierarchical protocol of Evropeytsev et al. 2016.
 
-antecede check examples/own_super_peer.py:counting
+antecede check examples/own_super_peer.py:careful
 antecede check examples/own_super_peer.py:careless
 """
 
@@ -55,9 +55,9 @@ def with_super_peers(made: Callable[..., SuperPeer]) -> Callable[..., dict[int, 
     return processes
 
 
-def counting() -> Target:
+def careful() -> Target:
     """Return a hierarchy that keeps causal order."""
-    return Target("counting", with_super_peers(Counting), Topology)
+    return Target("careful", with_super_peers(Counting), Topology)
 
 
 def careless() -> Target:

@@ -46,7 +46,7 @@ def execute_notebook(path: Path) -> Notebook:
     return notebook
 
 
-def printed(notebook: Notebook) -> list[str]:
+def read_printed(notebook: Notebook) -> list[str]:
     """Return the printed text of each code cell, and the texts of its images."""
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
     return ["".join(map(_read_text, cell.outputs)) for cell in cells]
@@ -61,7 +61,10 @@ def _read_text(output: Mapping[str, Any]) -> str:
 
 def find_differences(path: Path) -> list[str]:
     """Return the differences between printed and stored outputs as text."""
-    kept, now = printed(nbformat.read(path, as_version=4)), printed(execute_notebook(path))
+    kept, now = (
+        read_printed(nbformat.read(path, as_version=4)),
+        read_printed(execute_notebook(path)),
+    )
     pairs = enumerate(zip(kept, now, strict=True), start=1)
     return [f"{path.name}, cell of code {n}: {b!r}, kept: {a!r}" for n, (a, b) in pairs if a != b]
 

@@ -1,8 +1,9 @@
 """Results page of the reproductions: `python -m scripts.results_page [FOLDER]`.
 
-Reads FOLDER/NAME/summary.json of every study (default: out/studies, written by `make study`) and
-runs the worked examples of the papers. Writes docs/results.csv, one row for each published value,
-state of an example, and claim; then docs/results.md from that file alone, and its pictures.
+Reads FOLDER/NAME/summary.json of every reproduction (default: out/reproductions, of `make
+reproduce`) and runs the worked examples of the papers. Writes docs/results.csv, one row for each
+published value, state of an example, and claim; then docs/results.md from that file alone, and its
+pictures.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CLOSE_VERDICT, NEAR_VERDICT, FAR_VERDICT = "within 6 %", "within 10 %", "deviate
 EQUAL, MISPRINT, DIFFERENT = "equal", "misprint", "different"
 CLAIM_VERDICTS: Final = ("holds", "does not hold", "undecided", "not run")
 PARTIAL: Final = re.compile(r"^quick run|not selected")
-"""Conditions of a study that has not all results."""
+"""Conditions of a reproduction that has not all results."""
 OURS: Final = "ours"
 """Place of a claim that no paper makes."""
 
@@ -129,7 +130,7 @@ class Result(NamedTuple):
 
 
 def collect_results(folder: Path) -> tuple[list[Result], dict[str, Plot]]:
-    """Return the results of all studies and examples, and the plots by key."""
+    """Return the results of all reproductions and examples, and the plots by key."""
     results, plots = list(compute_examples()), dict[str, Plot]()
     for name in STUDIES:
         findings = read_summary(folder / name / "summary.json")
@@ -137,7 +138,7 @@ def collect_results(folder: Path) -> tuple[list[Result], dict[str, Plot]]:
             raise SystemExit(f"{folder / name}: {len(findings.failed)} runs failed; run them again")
         partial = [text for text in findings.conditions if PARTIAL.search(text)]
         if partial:
-            raise SystemExit(f"{folder / name}: {partial[0]}; run the full study")
+            raise SystemExit(f"{folder / name}: {partial[0]}; run it without --quick")
         results += list_results(name, findings)
         plots |= {plot.key: plot for section in findings.sections for plot in section.plots}
     order = {paper: number for number, paper in enumerate(PAPERS)}
@@ -145,7 +146,7 @@ def collect_results(folder: Path) -> tuple[list[Result], dict[str, Plot]]:
 
 
 def list_results(name: str, findings: Findings) -> Iterator[Result]:
-    """Yield the rows with published values and the claims of a study."""
+    """Yield the rows with published values and the claims of a reproduction."""
     paper = find_paper(name)
     command = f"antecede reproduce {name}"
     for section in findings.sections:
@@ -166,7 +167,7 @@ def list_results(name: str, findings: Findings) -> Iterator[Result]:
 
 
 def find_paper(name: str) -> str:
-    """Return the paper of a study."""
+    """Return the paper of a reproduction."""
     return re.split(r"[,;]", load(name).source)[0]
 
 
@@ -232,7 +233,7 @@ def render_page(results: Sequence[Result]) -> str:
         "",
         "This page has the published values, worked examples and claims of the five papers, beside "
         "the results of this package.",
-        "`make results` runs the full studies and writes this page.",
+        "`make results` runs all reproductions and writes this page.",
         "The rows are in [results.csv](results.csv), with the command that repeats each.",
         "One size of Figures 4 to 6 takes seconds: "
         "`antecede reproduce hierarchy --filter 'grid/*/peers 900/*'`.",
@@ -346,7 +347,7 @@ def _join_cells(*cells: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Write table, page and pictures."""
-    folder = Path(arguments[0]) if arguments else ROOT / "out" / "studies"
+    folder = Path(arguments[0]) if arguments else ROOT / "out" / "reproductions"
     results, plots = collect_results(folder)
     TABLE.write_text(write_table(results), encoding="utf-8")
     PAGE.write_text(render_page(results), encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from scripts.notebooks import printed
+from scripts.notebooks import read_printed
 from scripts.site_pictures import on_page_content
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,12 +54,12 @@ def test_a_picture_says_its_words_and_not_their_places() -> None:
     def shown(x: int, label: str) -> list[str]:
         svg = f'<svg><title>T</title><text class="a" x="{x}">{label}</text><path d="M1"/></svg>'
         data = {"image/svg+xml": svg, "text/plain": "a -> b"}
-        return printed(notebook({"output_type": "execute_result", "data": data}))
+        return read_printed(notebook({"output_type": "execute_result", "data": data}))
 
     assert shown(1, "a") == shown(2, "a") == ["a -> b\nT\na"]
     assert shown(1, "a") != shown(1, "b")
     streams = ({"output_type": "stream", "text": text} for text in ("1\n", "2\n"))
-    assert printed(notebook(*streams)) == ["1\n2\n"]
+    assert read_printed(notebook(*streams)) == ["1\n2\n"]
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -24,7 +24,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-CHECKED: Final = ("README.md", "CONTRIBUTING.md", "docs", "src/antecede")
+PROGRAMS: Final = ("bench", "examples", "pipeline", "scripts", "tools")
+"""Folders of programs. Their classes may have the names of other classes."""
+CHECKED: Final = ("README.md", "CONTRIBUTING.md", "docs", "src/antecede", *PROGRAMS)
 """Files and folders that keep the rules."""
 FIRST: Final = _words(
     "what who whom whose how that whether where which so when why nobody somebody everybody"
@@ -92,13 +94,17 @@ def find_problems(paths: Iterable[Path]) -> list[Problem]:
         texts += [*read_docstrings(path, tree), *read_comments(path, source)]
         problems += check_names(path, tree)
         for node in tree.body:
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and not _is_program(path):
                 classes[node.name].append((path, node.lineno))
     for name, places in classes.items():
         others = ", ".join(str(path) for path, _ in places[1:])
         if others and name not in EXCEPTIONS:
             problems.append(Problem(*places[0], "duplicate class", f"{name} also in {others}"))
     return sorted({*problems, *check_texts(texts)})
+
+
+def _is_program(path: Path) -> bool:
+    return any(path.resolve().is_relative_to(ROOT / folder) for folder in PROGRAMS)
 
 
 def check_paths(path: Path, source: str) -> Iterator[Problem]:
@@ -230,7 +236,10 @@ def _short(words: str) -> str:
 
 
 def check_names(path: Path, tree: ast.Module) -> Iterator[Problem]:
-    """Yield the functions that are named by a participle; values of properties may be."""
+    """Yield the functions that are named by a participle; values of properties may be.
+
+    Names in camel case belong to interfaces of Java.
+    """
     for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -238,7 +247,7 @@ def check_names(path: Path, tree: ast.Module) -> Iterator[Problem]:
         first = node.name.strip("_").split("_")[0]
         if decorators & {"property", "cached_property"} or node.name in EXCEPTIONS:
             continue
-        if is_participle(first) and not node.name.endswith("__"):
+        if first.islower() and is_participle(first) and not node.name.endswith("__"):
             yield Problem(path, node.lineno, "function name", node.name)
 
 

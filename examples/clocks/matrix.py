@@ -38,7 +38,7 @@ def with_row(matrix: int, row: int, vector: int, side: int) -> int:
     return matrix ^ ((row_of(matrix, row, side) ^ vector) << (row * side * LANE_BITS))
 
 
-def widened(matrix: int, side: int, new: int) -> int:
+def widen(matrix: int, side: int, new: int) -> int:
     """Return the matrix laid out for another side; what has no place in a smaller one goes."""
     if side == new:
         return matrix
@@ -130,11 +130,11 @@ class MatrixClock:
         """Return whether neither is at or below the other."""
         return not self <= other and not other <= self
 
-    def widened(self, side: int) -> MatrixClock:
+    def widen(self, side: int) -> MatrixClock:
         """Return the clock with room for more members. Raises LocalError for fewer."""
         if side < self.side:
             raise LocalError(f"a matrix of {self.side} rows can not shrink to {side}")
-        return MatrixClock(widened(self.lanes, self.side, MatrixClock.zero(side).side), side)
+        return MatrixClock(widen(self.lanes, self.side, MatrixClock.zero(side).side), side)
 
     def _same(self, other: MatrixClock) -> None:
         if self.side != other.side:

@@ -120,7 +120,7 @@ class VectorClock:
         for member, counter in counters.items():
             out += varint(member - before - 1) + varint(counter)
             before = member
-        return bytes(out) + encode_bounds(self._gone())
+        return bytes(out) + encode_bounds(self._make_gone_bounds())
 
     @property
     def encoded_size(self) -> int:
@@ -128,10 +128,10 @@ class VectorClock:
         counters = self.counters
         gaps = zip((-1, *counters), counters, strict=False)
         size = varint_size(len(counters)) + sum(varint_size(m - b - 1) for b, m in gaps)
-        gone = len(encode_bounds(self._gone()))
+        gone = len(encode_bounds(self._make_gone_bounds()))
         return size + sum(map(varint_size, counters.values())) + gone
 
-    def _gone(self) -> tuple[int, ...]:
+    def _make_gone_bounds(self) -> tuple[int, ...]:
         return Intervals.of(member + 1 for member in self.gone).bounds
 
     @classmethod

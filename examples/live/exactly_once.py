@@ -48,7 +48,7 @@ class Books:
         self._db.execute("PRAGMA synchronous=FULL")
         self._db.executescript(SCHEMA)
 
-    def own(self, amount: int) -> None:
+    def record_own(self, amount: int) -> None:
         """Record an own sale, and add it to the outbox."""
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
@@ -59,14 +59,14 @@ class Books:
             self._db.execute("INSERT INTO outbox VALUES (?, ?, ?)", (number, key, amount))
             self._enter(key, None, self._till, amount)
 
-    def told(self, message: Message) -> None:
+    def record_received(self, message: Message) -> None:
         """Record a sale of another till, unless it is known."""
-        said = json.loads(message.payload)
+        sale = json.loads(message.payload)
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
             known = "SELECT 1 FROM books WHERE id = ? OR key = ?"
-            if self._db.execute(known, (str(message.id), said["key"])).fetchone() is None:
-                self._enter(said["key"], str(message.id), message.sender, said["amount"])
+            if self._db.execute(known, (str(message.id), sale["key"])).fetchone() is None:
+                self._enter(sale["key"], str(message.id), message.sender, sale["amount"])
             else:
                 self._db.execute("UPDATE total SET again = again + 1")
 
@@ -75,11 +75,11 @@ class Books:
         self._db.execute("INSERT INTO books (key, id, till, amount) VALUES (?, ?, ?, ?)", row)
         self._db.execute("UPDATE total SET amount = amount + ?", (amount,))
 
-    def to_tell(self) -> list[tuple[int, str, int]]:
+    def read_outbox(self) -> list[tuple[int, str, int]]:
         """Return the outbox in order."""
         return self._db.execute("SELECT nr, key, amount FROM outbox ORDER BY nr").fetchall()
 
-    def has_told(self, number: int) -> None:
+    def remove_sent(self, number: int) -> None:
         """Delete a sent entry of the outbox."""
         self._db.execute("DELETE FROM outbox WHERE nr = ?", (number,))
 
@@ -87,16 +87,16 @@ class Books:
 async def take(peer: Peer, books: Books) -> None:
     """Record the sales of the others."""
     async for message in peer:
-        books.told(message)  # commits
+        books.record_received(message)  # commits
         peer.acknowledge(message)
 
 
 async def tell(peer: Peer, books: Books) -> None:
     """Send the outbox."""
     while True:
-        for number, key, amount in books.to_tell():
+        for number, key, amount in books.read_outbox():
             await peer.send(json.dumps({"key": key, "amount": amount}).encode())
-            books.has_told(number)
+            books.remove_sent(number)
         await asyncio.sleep(PACE_S)
 
 
@@ -105,7 +105,7 @@ async def sell(books: Books, stop: Path) -> None:
     number = 0
     while not stop.exists():
         number += 1
-        books.own(number % 97)
+        books.record_own(number % 97)
         await asyncio.sleep(PACE_S)
 
 

@@ -40,7 +40,7 @@ async def shop(peer: Peer, produce: Produce) -> None:
     for number in range(1, ORDERS + 1):
         text = f"order {number}"
         rows[text] = await say(peer, stamp, text)
-    async for message in said(peer, "parcel"):
+    async for message in read_messages(peer, "parcel"):
         if message.payload == b"parcel %d" % ORDERS:
             break
     for text, headers in rows.items():
@@ -50,7 +50,7 @@ async def shop(peer: Peer, produce: Produce) -> None:
 async def till(peer: Peer, produce: Produce) -> None:
     """Write an invoice for each order, then confirm its payment."""
     stamp = ContextPropagator("till")
-    async for message in said(peer, "order"):
+    async for message in read_messages(peer, "order"):
         number = message.payload.decode().split()[1]
         with stamp.resume(message.causal_context):  # depends on this order only
             produce("payments", f"invoice {number}", stamp.make_headers())
@@ -60,12 +60,12 @@ async def till(peer: Peer, produce: Produce) -> None:
 async def warehouse(peer: Peer, produce: Produce) -> None:
     """Send a parcel for each payment."""
     stamp = ContextPropagator("warehouse")
-    async for message in said(peer, "paid"):
+    async for message in read_messages(peer, "paid"):
         text = message.payload.decode().replace("paid", "parcel")
         produce("shipping", text, await say(peer, stamp, text))
 
 
-async def said(peer: Peer, what: str) -> AsyncIterator[Message]:
+async def read_messages(peer: Peer, what: str) -> AsyncIterator[Message]:
     """Yield the messages that begin with a word."""
     async for message in peer:
         if message.payload.startswith(what.encode()):

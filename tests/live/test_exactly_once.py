@@ -126,13 +126,13 @@ def judge(tills: Tills) -> None:
 def test_what_comes_again_and_what_is_told_twice_is_booked_once(tmp_path: Path) -> None:
     books = Books(tmp_path / "books", "ann")
     first = Message("bob~00000000", 1, b'{"key": "bob-1", "amount": 5}')
-    books.told(first)
-    books.told(first)
-    books.told(first._replace(number=2))
-    books.own(7)
-    assert books.to_tell() == [(1, "ann-1", 7)]
-    books.has_told(1)
-    assert books.to_tell() == []
+    books.record_received(first)
+    books.record_received(first)
+    books.record_received(first._replace(number=2))
+    books.record_own(7)
+    assert books.read_outbox() == [(1, "ann-1", 7)]
+    books.remove_sent(1)
+    assert books.read_outbox() == []
     with closing(sqlite3.connect(tmp_path / "books")) as db:
         assert db.execute("SELECT key, till FROM books").fetchall() == [
             ("bob-1", "bob"),

@@ -105,6 +105,7 @@ COMMANDS = {
     for group in GROUPS.values()
     for name, module, extra, words in group
 }
+_HIDDEN = {name for name, *_ in GROUPS[""]}
 _OLD_NAMES = """
 deliver=replay study=reproduce meter=false-causality keys=certs status=peer-status explain=draw
 snapshot=check_--snapshots --thorough=--size_large --save=--output-scenario --svg=--output-svg
@@ -215,6 +216,8 @@ def _build_parser(loaded: str | None, *, helps: bool = False) -> argparse.Argume
         dest="command", metavar="COMMAND", help=argparse.SUPPRESS, prog="antecede"
     )
     for name, command in COMMANDS.items():
+        if name in _HIDDEN and name != loaded:  # errors list the other commands
+            continue
         description = f"{command.help[0].upper()}{command.help[1:]}."
         sub = commands.add_parser(name, description=description)
         if name == loaded:

@@ -15,7 +15,7 @@ from antecede.core.clocks.encoding.wire import varint
 from antecede.core.clocks.lanes import MAX_VALUE
 from antecede.core.clocks.matrix import MAX_SIDE, fold, join_rows, repeat_row, split_rows
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
-from examples.clocks.matrix import MatrixClock, widened
+from examples.clocks.matrix import MatrixClock, widen
 from examples.clocks.vector import VectorClock
 
 Rows = list[list[int]]
@@ -212,12 +212,12 @@ def test_laying_out_for_another_side(rows: Rows, side: int) -> None:
     clock = MatrixClock.of(rows)
     kept = [[*row[:side], *([0] * (side - len(row)))] for row in rows[:side]]
     kept += [[0] * side for _ in range(side - len(kept))]
-    assert MatrixClock(widened(clock.lanes, clock.side, side), side) == MatrixClock.of(kept)
+    assert MatrixClock(widen(clock.lanes, clock.side, side), side) == MatrixClock.of(kept)
     if side >= len(rows):
-        assert clock.widened(side) == MatrixClock.of(kept)
+        assert clock.widen(side) == MatrixClock.of(kept)
     else:
         with pytest.raises(LocalError):
-            clock.widened(side)
+            clock.widen(side)
 
 
 def test_rows_apart_and_together() -> None:
@@ -292,7 +292,7 @@ def test_wrong_calls_are_named() -> None:
         lambda: two.merge(MatrixClock.zero(3)),
         lambda: two <= MatrixClock.zero(3),
         lambda: two.receive(0, 2, two),
-        lambda: two.widened(MAX_SIDE + 1),
+        lambda: two.widen(MAX_SIDE + 1),
     ]
     for call in wrong:
         with pytest.raises(LocalError):

@@ -51,9 +51,9 @@ def explore_target(target: str) -> Failure:
 
 @pytest.mark.slow
 def test_a_right_hierarchy_of_the_example_passes() -> None:
-    verdict = run_check(f"{EXAMPLE}:counting", messages=2, quick=True)
+    verdict = run_check(f"{EXAMPLE}:careful", messages=2, quick=True)
     assert verdict.ok
-    assert verdict.title == "counting"
+    assert verdict.title == "careful"
 
 
 def test_a_wrong_hierarchy_of_the_example_is_refuted() -> None:
@@ -66,7 +66,7 @@ def test_the_page_names_the_example_and_its_function() -> None:
     page = (EXAMPLE.parents[1] / "docs" / "own-protocol.md").read_text()
     assert 'return Target("careless", ' in EXAMPLE.read_text()
     assert 'return Target("careless", ' in page
-    assert "examples/own_super_peer.py:counting" in page
+    assert "examples/own_super_peer.py:careful" in page
 
 
 def test_a_counterexample_is_saved_and_explained(

@@ -73,7 +73,7 @@ def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["hierarchie"], "unknown study 'hierarchie'; choose from hierarchy"),
+        (["hierarchie"], "unknown reproduction 'hierarchie'; choose from hierarchy"),
         ([TOY, "--filter", "peers"], "no run key matches 'peers'"),
         ([TOY, "--conf", "spark.executor.cores"], "expected KEY=VALUE"),
         (
@@ -178,7 +178,7 @@ def test_all_studies_and_the_page_in_front_of_them(
     assert main(["reproduce", "all", "-o", str(tmp_path), "--engine", "local", "--quick"]) == 2
     said = capsys.readouterr()
     assert said.err == (
-        f"antecede: none: study '{places['none']}': {places['none']} is not a Study\n"
+        f"antecede: none: reproduction '{places['none']}': {places['none']} is not a Study\n"
     )
     assert f"all pages   {tmp_path / 'index.html'}" in said.out
     page = (tmp_path / "index.html").read_text()

@@ -65,7 +65,7 @@ def test_it_is_found_where_one_stands_and_goes_stale(tmp_path: Path) -> None:
     first = called(tmp_path, "mine:STUDY")
     assert (first.returncode, first.stderr) == (0, "")
     assert "runs        3 in " in first.stdout
-    again = called(tmp_path, "mine.py:STUDY", "-o", "out/studies/mine")
+    again = called(tmp_path, "mine.py:STUDY", "-o", "out/reproductions/mine")
     assert ", 3 from the cache" in again.stdout
     (tmp_path / "helper.py").write_text("FACTOR = 3.0\n")
     changed = called(tmp_path, "mine:STUDY")
@@ -87,7 +87,7 @@ def test_the_guide_s_own_study_runs(tmp_path: Path) -> None:
     found = called(tmp_path, "loss.py:STUDY", "--quick")
     assert (found.returncode, found.stderr) == (0, "")
     assert "does not hold" in found.stdout or "holds" in found.stdout
-    assert (tmp_path / "out" / "studies" / "loss" / "index.html").is_file()
+    assert (tmp_path / "out" / "reproductions" / "loss" / "index.html").is_file()
 
 
 def said(**changed: object) -> Study:

@@ -87,7 +87,7 @@ def test_a_worker_with_another_file_refuses(tmp_path: Path) -> None:
     path = mails(tmp_path / "a.jsonl")
     run = next(run for run in list_runs(True, [path]) if run.kind == "trace")
     mails(path, gap_s=61)
-    with pytest.raises(InputError, match="the trace has changed since the study was started"):
+    with pytest.raises(InputError, match="the trace has changed since the first run"):
         execute(run)
 
 

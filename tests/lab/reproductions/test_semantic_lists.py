@@ -39,7 +39,7 @@ def replayed(found: Outcome) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("delay", [Delay(0.0, 0.3, "uniform"), Delay(0.001, 3.0, "lognormal")])
 def test_nodes_are_those_of_the_ordering_lists(delay: Delay) -> None:
-    found = outcome(drawn(delay=delay, duration_s=8.0, answers=0.9, recent=1))
+    found = outcome(drawn(delay=delay, duration_s=8.0, reply_fraction=0.9, recent=1))
     figures = compute_list_metrics(found)
     most, excess, rows = replayed(found)
     assert (figures["nodes.most"], figures["nodes.excess"]) == (most, excess)

@@ -36,7 +36,7 @@ WIDE = Delay(0.0, 0.3, "uniform")
 def drawn(
     members: int = 6,
     rate_hz: float = 4.0,
-    answers: float = 0.7,
+    reply_fraction: float = 0.7,
     recent: int = 3,
     delay: Delay = WIDE,
     duration_s: float = 20.0,
@@ -46,7 +46,7 @@ def drawn(
         Mesh(members),
         protocol,
         links=Links(delay),
-        workload=Workload("poisson", rate_hz=rate_hz, answers=answers, recent=recent),
+        workload=Workload("poisson", rate_hz=rate_hz, reply_fraction=reply_fraction, recent=recent),
         duration_s=duration_s,
     )
 
@@ -134,11 +134,11 @@ def test_a_reply_to_oneself_does_not_leave_before_it() -> None:
 
 CASES: list[dict[str, Any]] = [
     {},
-    {"answers": 0.0},
-    {"answers": 1.0, "recent": 1},
+    {"reply_fraction": 0.0},
+    {"reply_fraction": 1.0, "recent": 1},
     {"rate_hz": 0.3, "duration_s": 300.0},
     {"rate_hz": 30.0, "duration_s": 3.0},
-    {"members": 2, "recent": 1, "answers": 1.0},
+    {"members": 2, "recent": 1, "reply_fraction": 1.0},
     {"delay": Delay(0.001, 2.0, "lognormal")},
 ]
 
@@ -161,7 +161,7 @@ def test_no_copy_waits_longer_under_sb_than_causal_nor_causal_than_total(
 
 def test_what_answers_nothing_never_waits() -> None:
     """Bhavanasi and Iyer, abstract: a message is not blocked by one that it is unrelated to."""
-    found = outcome(drawn(answers=0.0))
+    found = outcome(drawn(reply_fraction=0.0))
     assert len(found.waits["sb"]) == 0
     assert len(found.waits["causal"]) > 500
 

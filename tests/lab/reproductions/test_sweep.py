@@ -49,7 +49,7 @@ recent = 3
 [run]
 duration_s = 0.5
 """
-ANSWERS, DELIVERY = "workload.answers=0,0.5", "options.delivery=null,bound"
+REPLIES, DELIVERY = "workload.reply_fraction=0,0.5", "options.delivery=null,bound"
 OWN = """
 from antecede.core.protocols.vector.bss import Bss
 
@@ -145,13 +145,13 @@ def test_what_cannot_run_is_refused_before_anything_runs(
     ("over", "message"),
     [
         (
-            [ANSWERS, "options.delivery=bound"],
+            [REPLIES, "options.delivery=bound"],
             "heartbeat_s: no effect in any setting of this sweep",
         ),
         ([DELIVERY], "workload.recent: no effect in any setting of this sweep"),
-        (["protocol=bss,idr", ANSWERS], "heartbeat_s: no effect in any setting of this sweep"),
-        ([DELIVERY, "options.heartbeat_s=1,2", ANSWERS], "heartbeat_s has no effect without"),
-        ([DELIVERY, "options.nosuch=1", ANSWERS], "unknown option of linear"),
+        (["protocol=bss,idr", REPLIES], "heartbeat_s: no effect in any setting of this sweep"),
+        ([DELIVERY, "options.heartbeat_s=1,2", REPLIES], "heartbeat_s has no effect without"),
+        ([DELIVERY, "options.nosuch=1", REPLIES], "unknown option of linear"),
     ],
 )
 def test_what_no_setting_uses_is_refused_and_so_is_a_swept_value_without_effect(
@@ -166,13 +166,13 @@ def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
     idle: Path, tmp_path: Path, said: Call
 ) -> None:
     out = tmp_path / "out"
-    told = " ".join(said(*call(idle, out, DELIVERY, ANSWERS)).split())
+    told = " ".join(said(*call(idle, out, DELIVERY, REPLIES)).split())
     heartbeat = (
         "protocol.options.heartbeat_s of the file is not used with options.delivery=bound: "
         "no effect without delivery=null or retry_s"
     )
     assert heartbeat in told
-    assert "workload.recent of the file is not used with workload.answers=0: " in told
+    assert "workload.recent of the file is not used with workload.reply_fraction=0: " in told
     assert heartbeat in (out / "index.html").read_text(encoding="utf-8")
     rows = rows_of(out)
     assert [row["options.delivery"] for row in rows] == ["null", "null", "bound", "bound"]
@@ -181,7 +181,7 @@ def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
 
 
 def test_where_a_key_is_left_out_is_told_by_the_keys_that_tell_it(idle: Path) -> None:
-    of_protocols = read_sweep(idle, ["protocol=linear,bss,idr", "workload.answers=0.5"], [1])
+    of_protocols = read_sweep(idle, ["protocol=linear,bss,idr", "workload.reply_fraction=0.5"], [1])
     assert of_protocols.left_out == (
         "protocol.options.heartbeat_s of the file is not used with protocol=bss or idr: unknown "
         "option of bss; unknown option of idr",

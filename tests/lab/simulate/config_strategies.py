@@ -106,8 +106,8 @@ def workloads(draw: st.DrawFn, setting: dict[str, Any], *, unused: bool) -> Work
     if kind == "replay" or unused:
         given["path"] = draw(st.text(max_size=9))
     if kind != "replay" or unused:
-        given["answers"] = draw(st.floats(0, 1))
-        if given["answers"] or unused:
+        given["reply_fraction"] = draw(st.floats(0, 1))
+        if given["reply_fraction"] or unused:
             given["recent"] = draw(st.integers(1, 9))
     topology = setting["topology"]
     if isinstance(topology, PubSub):

@@ -30,7 +30,7 @@ MESH: dict[str, Any] = {
         ("links.loss", 0.25, lambda s: s.links.loss),
         ("links.fifo", True, lambda s: s.links.fifo),
         ("workload.silent", 2, lambda s: s.workload.silent),
-        ("workload.answers", 0.5, lambda s: s.workload.answers),
+        ("workload.reply_fraction", 0.5, lambda s: s.workload.reply_fraction),
         ("clocks.accuracy_s", 0.01, lambda s: s.clocks.accuracy_s),
         ("run.duration_s", 2.5, lambda s: s.duration_s),
         ("name", "seven", lambda s: s.name),

@@ -29,7 +29,7 @@ WILD = Links(Delay(0.01, 0.5, "uniform"))
 def recorded(name: str, variant: str = "", **changes: object) -> Recording:
     links = Links(Delay(0.1, 0.5, "uniform")) if name == "physical" else WILD
     config = config_of(name, variant=variant, links=links, **changes)
-    workload = replace(config.workload, answers=0.7, fanout=1 if name == "ses" else None)
+    workload = replace(config.workload, reply_fraction=0.7, fanout=1 if name == "ses" else None)
     return run_readable(replace(config, workload=workload), 1, record=True)[1]
 
 

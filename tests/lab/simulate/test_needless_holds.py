@@ -62,7 +62,7 @@ SMALL = {
         st.builds(Mesh, st.integers(2, 4)),
         st.sampled_from(("unordered", "fifo", "bss", "sb", "linear", "linear-physical")),
         links=st.builds(Links, st.just(Delay(0.0, 0.3)), loss=st.sampled_from((0.0, 0.1))),
-        workload=st.just(Workload("random", messages=12, answers=0.5)),
+        workload=st.just(Workload("random", messages=12, reply_fraction=0.5)),
         clocks=st.just(Clocks(0.01)),
         duration_s=st.just(0.5),
     ),

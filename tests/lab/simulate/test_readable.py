@@ -32,7 +32,7 @@ def variants() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "variant"), variants())
 def test_every_protocol_keeps_its_promise(name: str, variant: str) -> None:
-    workload = replace(config_of(name).workload, answers=0.6)
+    workload = replace(config_of(name).workload, reply_fraction=0.6)
     config = config_of(name, variant=variant, workload=workload)
     result, run = run_readable(config, 3, record=True)
     figures = result.figures
@@ -90,7 +90,7 @@ DEFECTS = [
 def test_a_published_defect_is_seen(name: str, variant: str, figure: str) -> None:
     links = Links(Delay(0.001, 0.5, "uniform"))
     config = config_of(name, links=links, duration_s=3.0)
-    workload = replace(config.workload, answers=0.7, fanout=1 if name == "ses" else None)
+    workload = replace(config.workload, reply_fraction=0.7, fanout=1 if name == "ses" else None)
     config = replace(config, workload=workload)
     assert run_readable(config, 1).figures[figure] == 0
     assert run_readable(replace(config, variant=variant), 1).figures[figure] > 0
@@ -324,7 +324,7 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", ["deliver", "drop", ""])
 def test_patience_ends_in_a_run_as_it_does_elsewhere(variant: str) -> None:
     options = {"patience_s": 0.5} if variant else {}
-    links, work = Links(Delay(0.05, 0.1), loss=0.2), Workload(answers=0.9)
+    links, work = Links(Delay(0.05, 0.1), loss=0.2), Workload(reply_fraction=0.9)
     lossy = SimulationConfig(Mesh(4), "sb", variant, options, links, work, duration_s=3.0)
     figures = run_readable(lossy, 0).figures
     assert figures["lost"] > 0

@@ -49,7 +49,7 @@ def test_readable_where_compiled_cannot(monkeypatch: pytest.MonkeyPatch) -> None
 def test_replays_are_never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_load_engine", engines(None))
     config = SimulationConfig(Mesh(2), workload=Workload("replay", path="nowhere"))
-    with pytest.raises(ConfigError, match="answers of a replay"):
+    with pytest.raises(ConfigError, match="replies of a replay"):
         simulate(config, 1, "compiled")
 
 

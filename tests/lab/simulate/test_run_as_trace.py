@@ -39,7 +39,7 @@ def late(run: Recording) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_audit_agrees(name: str, tmp_path: Path) -> None:
     config = config_of(name, links=Links(Delay(0.0, 0.5, "uniform")), duration_s=3.0)
-    workload = replace(config.workload, answers=0.5)
+    workload = replace(config.workload, reply_fraction=0.5)
     result, run = run_readable(replace(config, workload=workload), 2, record=True)
     path = tmp_path / "run.parquet"
     relation = Relation.BY_REPLY if name == "sb" else run.relation

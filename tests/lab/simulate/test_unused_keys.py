@@ -19,8 +19,8 @@ from antecede.lab.simulate.topology import Mesh
 LATE = {"start_s": 5.0, "end_s": 6.0, "side": [0]}
 EARLY = {"start_s": 0.5, "end_s": 6.0, "side": [0]}
 IDLE: tuple[tuple[dict[str, Any], str, str], ...] = (
-    ({"workload": {"recent": 4}}, "workload.recent", "without answers"),
-    ({"workload": {"recent": 4, "answers": 0.0}}, "workload.recent", "without answers"),
+    ({"workload": {"recent": 4}}, "workload.recent", "without replies"),
+    ({"workload": {"recent": 4, "reply_fraction": 0.0}}, "workload.recent", "without replies"),
     (
         {"workload": {"kind": "poisson", "rate_hz": 3.0, "total_hz": 9.0}},
         "workload.rate_hz",
@@ -38,7 +38,7 @@ IDLE: tuple[tuple[dict[str, Any], str, str], ...] = (
     ),
 )  # fmt: skip
 USED: tuple[dict[str, Any], ...] = (
-    {"workload": {"recent": 4, "answers": 0.1}},
+    {"workload": {"recent": 4, "reply_fraction": 0.1}},
     {"workload": {"kind": "poisson", "rate_hz": 3.0}},
     {"workload": {"kind": "poisson", "total_hz": 9.0}},
     {"links": {"buffer": 3, "service_s": 0.01}},

@@ -1,4 +1,4 @@
-"""Who gets what: addressees, topics, answers; drawn by message, whatever carries it."""
+"""Who gets what: addressees, topics, replies; drawn by message, whatever carries it."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ def test_everybody_subscribes_to_all_unless_said() -> None:
     assert draw_subscriptions(PubSub((2,), topics=3), 1) == (frozenset({"t0", "t1", "t2"}),) * 2
 
 
-def test_answers_are_to_what_was_delivered_lately() -> None:
-    workload = replace(TALK, answers=0.7, recent=3)
+def test_replies_are_to_what_was_delivered_lately() -> None:
+    workload = replace(TALK, reply_fraction=0.7, recent=3)
     config = config_of("sb", workload=workload, duration_s=4.0)
     _, run = run_readable(config, 2, record=True)
     delivered: dict[int, list[int]] = {}
-    answers = asked = 0
+    replies = asked = 0
     for _, kind, member, message in run.events():
         recent = delivered.setdefault(member, [])
         if kind == 0:
             asked += bool(recent)
-            answers += len(run.parents[message])
+            replies += len(run.parents[message])
             assert set(run.parents[message]) <= set(recent[-3:])
         elif kind == 2:
             recent.append(message)
-    assert 0.55 < answers / asked < 0.85
+    assert 0.55 < replies / asked < 0.85

@@ -49,7 +49,7 @@ class Stream(enum.IntEnum):
     CLOCK_OFFSET = 14
     CLOCK_DRIFT = 15
     RESYNC = 16
-    ANSWER = 17
+    REPLY = 17
     SAMPLE = 18
     MARKER_DELAY = 19  # Of a snapshot marker: (count of these, sender * size + receiver)
     MARKER_LOSS = 20

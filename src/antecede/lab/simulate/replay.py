@@ -1,4 +1,4 @@
-"""Workload from a trace: its authors are the peers, its replies the answers.
+"""Workload from a trace: its authors are the peers, its causes the parents of replies.
 
 Every message of the trace (send and event rows) becomes a message of the run, ordered by the first
 of these columns that all messages have: arrival, send, commit, author, start time, row. A message
@@ -6,7 +6,7 @@ dated before its parent gets the parent's time. The trace's span is scaled to `d
 Otherwise, with months between messages, none would be in flight when another is sent.
 
 Author k, by first appearance, is the peer k modulo the number of peers. `messages` limits the
-number, from the beginning. An answer waits until the peer has its parents. Rows without an author,
+number, from the beginning. A reply waits until the peer has its parents. Rows without an author,
 unknown parents, and parents that would close a cycle are skipped.
 """
 

@@ -1,8 +1,8 @@
-"""Addressees, topics and answers of messages.
+"""Addressees, topics and replies of messages.
 
-All but answers are drawn by the message's number (`random_streams`), so they do not depend on the
-protocol. A random answer is to one of the messages that the sender delivered recently. A replayed
-answer is sent when all its parents are delivered. A protocol that allows one parent only (S_b
+All but replies are drawn by the message's number (`random_streams`), so they do not depend on the
+protocol. A random reply is to one of the messages that the sender delivered recently. A replayed
+reply is sent when all its parents are delivered. A protocol that allows one parent only (S_b
 without `several_parents`) gets the newest.
 """
 
@@ -69,7 +69,7 @@ class Traffic:
         self.workload, self.size = config.workload, config.topology.size
         self.keys = {stream: make_key(seed, stream) for stream in Stream}
         self.parents: Sequence[Sequence[int]] = ()
-        """By message: parents in a replay; empty if answers are random."""
+        """By message: parents in a replay; empty if replies are random."""
         if self.workload.kind == "replay":
             from antecede.lab.simulate.replay import replay_trace
 
@@ -100,8 +100,8 @@ class Traffic:
 
     def choose_parent(self, message: int, recent: Sequence[int]) -> int | None:
         """Return the parent of a message among those delivered recently to its sender."""
-        asked = self.keys[Stream.ANSWER]
-        if not recent or draw_unit(asked, message) >= self.workload.answers:
+        asked = self.keys[Stream.REPLY]
+        if not recent or draw_unit(asked, message) >= self.workload.reply_fraction:
             return None
         return recent[int(draw_unit(asked, message, 1) * len(recent))]
 

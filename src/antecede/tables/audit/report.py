@@ -131,9 +131,7 @@ def format_summary(report: AuditReport) -> str:
             (_ORDER_TEXT[order], _format_part(report, order), _format_largest(report, order))
             for order, _ in _sort_inversions(report)
         ]
-        # Rows of deliveries differ from those of the orders.
-        title = f"Effects {'sent ' if _has_delivery_counts(report) else ''}before their cause"
-        header = (title, "edges", "largest step back")
+        header = (_make_inversions_title(report), "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
     clocks = skew_text.format_pairs(report.details.get("clock_skew") or {"pairs": ()})
     lines += ["", clocks] if clocks else []
@@ -327,9 +325,8 @@ def _list_inversions(report: AuditReport) -> Notes:
         order, count = wrong[0]
         compared = report.details["compared_edges"][order]
         known_ends = "" if compared == report.edges else " with both ends known"
-        more = len(wrong) - 1
-        err = "inconsistent order" if more == 1 else "inconsistent orders"
-        also = f"; {more} more {err}, see below" if more else ""
+        others = " and ".join(_ORDER_TEXT[other] for other, _ in wrong[1:])
+        also = f'; also {others} (table "{_make_inversions_title(report)}")' if others else ""
         worst = report.details.get("worst_inversions", {}).get(order)
         by_time = any(one not in _POSITIONS for one, _ in wrong)
         helps = "sorting by time does not help; " if by_time else ""
@@ -340,6 +337,11 @@ def _list_inversions(report: AuditReport) -> Notes:
             f"{_format_largest(report, order)}{named}{also}",
             f"{helps}`antecede order` puts every cause before its effects",
         )
+
+
+def _make_inversions_title(report: AuditReport) -> str:
+    # Rows of deliveries differ from those of the orders.
+    return f"Effects {'sent ' if _has_delivery_counts(report) else ''}before their cause"
 
 
 def _format_part(report: AuditReport, order: str) -> str:

@@ -192,7 +192,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, str(tmp_path)]
     with open_store(tmp_path, "c"):
         other = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "another study is writing here" in other.stderr
+    assert "another command is writing here" in other.stderr
     assert subprocess.run(command, check=False).returncode == 0
 
 

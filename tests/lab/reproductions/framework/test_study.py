@@ -93,7 +93,7 @@ def test_a_study_of_ones_own_is_found_by_its_place() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hierarchie", "unknown study 'hierarchie'; choose from hierarchy, clocks"),
+        ("hierarchie", "unknown reproduction 'hierarchie'; choose from hierarchy, clocks"),
         ("no.such.module:STUDY", "no module no"),
         ("tests.lab.reproductions.toy:NOTHING", "is not a Study"),
         ("tests.lab.reproductions.toy:SEEDS", "is not a Study"),

@@ -62,7 +62,7 @@ def test_the_page_can_be_drawn_again_from_the_file(tmp_path: Path) -> None:
 def test_a_file_that_is_no_summary(tmp_path: Path, text: str) -> None:
     path = tmp_path / "summary.json"
     path.write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(InputError, match=r"summary\.json: not a valid summary of a study"):
+    with pytest.raises(InputError, match=r"summary\.json: not a valid summary"):
         read_summary(path)
 
 

@@ -44,7 +44,7 @@ ARRIVALS, MOST_SECONDS, LEAST_SECONDS = 30_000, 4.0, 0.5
 TOPICS, SUBSCRIBED, PUBLISHED = 10, 4, 2
 LAN = 0.1
 """Ratio of delays in a subgroup to those between (Nakayama 2017, section 3: 16 and 160)."""
-OPTIONS = {"loss": "--loss", "answers": "--reply-fraction", "duration_s": "--seconds"}
+OPTIONS = {"loss": "--loss", "reply_fraction": "--reply-fraction", "duration_s": "--seconds"}
 """Attribute of a config -> option that sets it."""
 
 
@@ -182,13 +182,14 @@ def _build_links(topology: Topology, delay: Delay, args: argparse.Namespace) -> 
 
 def _build_workload(topology: Topology, args: argparse.Namespace) -> Workload:
     mean_s = 1 / args.rate
-    answers = args.reply_fraction
-    if answers is None:
-        answers = 0.5 if any(word.partition("/")[0] == "sb" for word in args.protocols) else 0.0
+    reply_fraction = args.reply_fraction
+    if reply_fraction is None:
+        has_sb = any(word.partition("/")[0] == "sb" for word in args.protocols)
+        reply_fraction = 0.5 if has_sb else 0.0
     return Workload(
         interval=Delay(mean_s * (1 - JITTER), mean_s * (1 + JITTER)),
         topics=PUBLISHED if isinstance(topology, PubSub) else 1,
-        answers=answers,
+        reply_fraction=reply_fraction,
     )
 
 

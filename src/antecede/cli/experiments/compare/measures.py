@@ -155,7 +155,7 @@ def summarize_runs(
     remarks = [one.guarantee.remark for one in members.values()][:1]
     if not own and config.variant in entry(config.protocol).defective:
         remarks.append("as published, with a known defect")
-    if config.protocol == "sb" and not config.workload.answers:
+    if config.protocol == "sb" and not config.workload.reply_fraction:
         remarks.append("without replies (--reply-fraction) it promises no order")
     if topology == "hierarchy" and isinstance(config.topology, Mesh):
         remarks.append("flat: as many peers with direct channels and other arrivals")

@@ -113,8 +113,8 @@ def _describe_setup(done: Sequence[ProtocolRuns], args: argparse.Namespace) -> I
     who += (" and " if who else "") + pluralize(sizes[-1], "peer")
     yield f"{who} in {place}, delay {delay_in_full(config.links.delay)}, {channels}{lost}"
     every = delay_in_full(config.workload.interval)
-    answers = config.workload.answers
-    told = (f", {answers:.0%} of them replies" if answers else "") if len(sizes) == 1 else ""
+    replies = config.workload.reply_fraction
+    told = (f", {replies:.0%} of them replies" if replies else "") if len(sizes) == 1 else ""
     sent = [pluralize(round(one.total("sent") / len(one.runs)), "message") for one in first]
     runs = [f"{n} within {one.config.duration_s:g} s" for n, one in zip(sent, first, strict=True)]
     rate = f"{args.rate:g} message{'s' * (args.rate != 1)}/s"

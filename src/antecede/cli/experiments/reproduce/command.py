@@ -32,6 +32,7 @@ RUN_RULES = (
     excludes("master py_files conf", "report_only", engine="local", why="Spark is not used"),
 )
 OPTION_RULES = RUN_RULES
+OUTPUT = Path("out", "reproductions")
 EPILOG = """\
 Results are cached in FOLDER, so an interrupted command continues.
 Example: antecede reproduce hierarchy --quick
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FOLDER",
-        help="folder of results and page (default: out/studies/NAME)",
+        help="folder of results and page (default: out/reproductions/NAME)",
     )
     add_runs(parser)
     add(
@@ -113,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(f"{name:<{width}}  {line}" for name, line in framework.STUDIES.items()))
         return 0
     check_spark(args)
-    folder = Path(args.output or Path("out", "studies", "" if args.name == ALL else args.name))
+    folder = Path(args.output or OUTPUT / ("" if args.name == ALL else args.name))
     read = [*args.traces, args.name.rpartition(":")[0]]
     for name in framework.STUDIES if args.name == ALL else [""]:
         check_folder(folder / name, WRITTEN, filter(None, read))
@@ -121,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         if args.name == ALL:
             return _run_all(args, engine)
         study = _load_study(args.name, args.traces)
-        folder = Path(args.output or Path("out", "studies", study.name))
+        folder = Path(args.output or OUTPUT / study.name)
         return _run_one(args.name, study, folder, engine, args)[0]
 
 
@@ -196,12 +197,12 @@ def report_kept_runs(folder: Path) -> Iterator[None]:
 
 
 def _run_all(args: argparse.Namespace, engine: framework.Engine) -> int:
-    """Run all studies, also after errors, and write their overview page."""
+    """Run all reproductions, also after errors, and write their overview page."""
     from antecede.lab.report import write_overview
 
     if args.filter:
         raise InputError("--filter has no effect with all: name one paper")
-    folder, code, cards = Path(args.output or Path("out", "studies")), 0, []
+    folder, code, cards = Path(args.output or OUTPUT), 0, []
     for name in framework.STUDIES:
         try:
             study = framework.load(name)

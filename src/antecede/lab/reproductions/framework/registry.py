@@ -1,4 +1,4 @@
-"""Registry of studies by name. A study's module is imported on request."""
+"""Registry of reproductions by name. Their modules are imported on request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load(name: str) -> Study:
     module, colon, constant = path.rpartition(":")
     if not colon:
         raise InputError(
-            f"unknown study {name!r}; choose from {', '.join(STUDIES)}, or name your own as "
+            f"unknown reproduction {name!r}; choose from {', '.join(STUDIES)}, or name your own as "
             "FILE.py:STUDY or package.module:STUDY"
         )
     if name not in STUDIES:
@@ -38,11 +38,11 @@ def load(name: str) -> Study:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # a dependency of the module is missing
         raise InputError(
-            f"study {name!r}: no module {error.name} in {Path.cwd()} or PYTHONPATH; change to its "
-            "folder, or name the file: FILE.py:STUDY"
+            f"reproduction {name!r}: no module {error.name} in {Path.cwd()} or PYTHONPATH; "
+            "change to its folder, or name the file: FILE.py:STUDY"
         ) from error
     if not isinstance(found, Study):
-        raise InputError(f"study {name!r}: {path} is not a Study")
+        raise InputError(f"reproduction {name!r}: {path} is not a Study")
     return found
 
 

@@ -78,12 +78,12 @@ def conduct(
     chosen = _select_runs(runs, only)
     code = code_digest(collect_modules(study))
     if redraw and not (folder / "results").is_dir():
-        raise InputError("no results to draw; run the study first", path=str(folder))
+        raise InputError("no results to draw; omit --report-only first", path=str(folder))
     with open_store(folder, code, fresh=fresh, any_code=redraw) as store:
         done = {run.key for run in store.find_done(runs)}
         if redraw and not done:
             raise InputError(
-                "no results of these runs to draw; run the study first", path=str(folder)
+                "no results of these runs to draw; omit --report-only first", path=str(folder)
             )
         todo = [] if redraw else [run for run in chosen if run.key not in done]
         failures: list[FailedRun] = []

@@ -307,7 +307,7 @@ def _check_setup(error: Exception, work: Work) -> None:
     if found := _MISSING.search(text):
         what = f"{found[2].strip()} (for {work.module}.{work.function})"
         raise SetupError(
-            f"the executors cannot import the study: {what}; {_SHIPPING_HINT}"
+            f"the executors cannot import the code of the runs: {what}; {_SHIPPING_HINT}"
         ) from error
 
 

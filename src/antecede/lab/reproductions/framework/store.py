@@ -187,7 +187,7 @@ def _lock_file(file: int, folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise InputError(
-            "another study is writing here; name another folder", path=str(folder)
+            "another command is writing here; name another folder", path=str(folder)
         ) from error
 
 

@@ -59,7 +59,7 @@ def read_summary(path: Path) -> Findings:
     try:
         return findings_from_values(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"not a valid summary of a study: {type(error).__name__}: {error}"
+        what = f"not a valid summary: {type(error).__name__}: {error}"
         raise InputError(what, path=str(path)) from error
 
 

@@ -120,7 +120,7 @@ def compute_extreme_metrics(
 ) -> dict[str, float | list[int]]:
     """Deliver `each` messages of every sender to one member, in an order of ARRIVALS.
 
-    Messages have no parents, except for "root last": each answers the message before it, and the
+    Messages have no parents, except for "root last": each replies to the message before it, and the
     first message arrives last. Metrics: nodes, rows and bytes (largest and final), and curves.
     """
     member = SemanticOrder(0, range(senders + 1))

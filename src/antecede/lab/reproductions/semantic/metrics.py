@@ -44,8 +44,8 @@ def compute_metrics(outcome: Outcome, network: Network, warm_us: int = 0) -> Met
     figures: dict[str, float | Sequence[float]] = {
         "sent": sent,
         "members": members,
-        "answers": sum(map(bool, outcome.parents)) / sent,
-        "answers.own": own / max(1, len(answered)),
+        "reply_fraction": sum(map(bool, outcome.parents)) / sent,
+        "reply_fraction.own": own / max(1, len(answered)),
         "under_way": under_way,
         **compute_held_metrics(outcome),
         **compute_list_metrics(outcome),

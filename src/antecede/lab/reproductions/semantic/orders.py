@@ -5,7 +5,7 @@ computed together, message by message in send order. Receiving r has message m a
 The sender has it at its send time. The set that an order waits for is closed, so m is delivered as
 soon as m and that set have arrived:
 
-    S_b      d[m, r] = max(a[m, r], d[p, r] of the messages that m answers)
+    S_b      d[m, r] = max(a[m, r], d[p, r] of the messages that m replies to)
     causal   d[m, r] = max(a[m, r], d[p, r] of all that causal order had delivered to m's sender)
     total    d[m, r] = max(a[m, r], a[p, r] of all that was sent before m)
 

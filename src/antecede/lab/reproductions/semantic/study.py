@@ -1,7 +1,7 @@
 """Study of Bhavanasi and Iyer: S_b beside causal and total order, over the same arrivals.
 
-The source has no evaluation; this one is ours. Threads are random: every message answers, with a
-probability, a message delivered recently to its sender. Or they are those of mailing lists and
+The source has no evaluation; this one is ours. Threads are random: every message replies, with a
+probability, to a message delivered recently to its sender. Or they are those of mailing lists and
 chats: `antecede reproduce semantic --traces FILE ...`.
 """
 
@@ -31,7 +31,7 @@ from antecede.lab.simulate.config import Links, SimulationConfig, Workload
 
 DEFAULTS: Mapping[str, Any] = {
     "members": 30,
-    "answers": 0.5,
+    "reply_fraction": 0.5,
     "delay": "50-250 ms",
     "rate_hz": 2.0,
     "recent": 8,
@@ -45,14 +45,14 @@ DELAYS = {
     "20-2000 ms": Delay(0.02, 2.0, "lognormal"),
 }
 SWEEPS: Mapping[str, tuple[Any, ...]] = {
-    "answers": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "reply_fraction": (0.0, 0.25, 0.5, 0.75, 1.0),
     "members": (10, 20, 30, 50, 100),
     "rate_hz": (0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
     "recent": (1, 2, 4, 8, 16, 64),
     "delay": tuple(DELAYS),
 }
 QUICK: Mapping[str, tuple[Any, ...]] = {
-    "answers": (0.0, 0.5, 1.0),
+    "reply_fraction": (0.0, 0.5, 1.0),
     "members": (10, 30, 100),
     "rate_hz": (0.5, 2.0, 5.0),
     "recent": (1, 8, 64),
@@ -87,7 +87,7 @@ def execute(run: Run) -> Metrics:
     if run.kind == "trace":
         path = Path(given["path"])
         if digest_trace(path) != given["digest"]:
-            raise InputError("the trace has changed since the study was started", path=str(path))
+            raise InputError("the trace has changed since the first run", path=str(path))
         load = make_trace_load(str(path), given["messages"], given["gap_ms"])
         authors = int(load.sender.max()) + 1
         config, warm_us = SimulationConfig(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
@@ -116,14 +116,17 @@ def _make_thread_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
         "sb",
         links=Links(delay),
         workload=Workload(
-            "poisson", rate_hz=rate_hz, answers=point["answers"], recent=point["recent"]
+            "poisson",
+            rate_hz=rate_hz,
+            reply_fraction=point["reply_fraction"],
+            recent=point["recent"],
         ),
         duration_s=round(warm_s + measured_s, 6),
         warm_s=warm_s,
     )
     sent = messages + warm_s * rate_hz * members
     key = (
-        f"threads/{members} members/{point['answers']:g} answer/{point['delay']}/"
+        f"threads/{members} members/{point['reply_fraction']:g} replies/{point['delay']}/"
         f"{rate_hz:g} a second/last {point['recent']}/seed {seed}"
     )
     return make_simulation_run(

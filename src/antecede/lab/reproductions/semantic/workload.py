@@ -1,6 +1,6 @@
 """Messages of the study of Bhavanasi and Iyer: random threads, and threads of traces.
 
-Random answers are those of `lab.simulate.workload`. A reply of a trace is not sent before all of
+Random replies are those of `lab.simulate.workload`. A reply of a trace is not sent before all of
 its parents are delivered.
 """
 
@@ -29,7 +29,7 @@ class MessageLoad(NamedTuple):
 
     time_us: Ints  # [messages] due time, ascending
     sender: Ints  # [messages] from 0
-    parents: Sequence[Sequence[int]] | None  # Parents by message (None: answers are random)
+    parents: Sequence[Sequence[int]] | None  # Parents by message (None: replies are random)
     draw_parent: Callable[[int, Sequence[int]], int | None] = lambda number, recent: None
     """(message, messages delivered recently to its sender) -> its parent."""
     recent: int = 0

@@ -22,7 +22,7 @@ def find_misfit(config: SimulationConfig) -> str | None:
     """Return why workload and links do not fit the compiled engines (None: they fit)."""
     links = config.links
     if config.workload.kind == "replay":
-        return "a replay delays answers until deliveries"
+        return "a replay delays replies until deliveries"
     if links.loss or links.duplicate or links.partitions:
         return "it has no loss, duplicates or partitions"
     if links.buffer is not None or links.service_s:

@@ -59,7 +59,7 @@ def find_reference_only_reason(config: SimulationConfig) -> str | None:
     if config.snapshots is not None:
         return "only the reference engine records snapshots"
     if config.workload.kind == "replay":
-        return "only the reference engine delays answers of a replay"
+        return "only the reference engine delays replies of a replay"
     if is_file_target(config.protocol) or config.protocol not in ENTRIES:
         return None
     options = {**_find_entry(config.protocol).options(config.variant), **config.options}

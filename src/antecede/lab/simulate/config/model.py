@@ -140,8 +140,9 @@ class Workload:
     the trace `path`, with its authors as peers). `total_hz`: messages per second of all peers;
     periodic intervals and Poisson rates are scaled to it. `silent`: peers that never send, from
     each role in proportion. `fanout`: random addressees of a message (None: all). `topics`: largest
-    number of topics of a publication, drawn from 1 (Nakayama 2017: k_i, at most xt). `answers`:
-    probability that a message answers one of the last `recent` that its sender has delivered.
+    number of topics of a publication, drawn from 1 (Nakayama 2017: k_i, at most xt).
+    `reply_fraction`: probability that a message replies to one of the last `recent` that its sender
+    has delivered.
     """
 
     kind: str = "periodic"
@@ -152,7 +153,7 @@ class Workload:
     silent: int = 0
     fanout: int | None = None
     topics: int = 1
-    answers: float = 0.0
+    reply_fraction: float = 0.0
     recent: int = 8
     path: str | None = None
 
@@ -177,8 +178,8 @@ class Workload:
         least_of = {"messages": 0, "silent": 0, "fanout": 1, "topics": 1, "recent": 1}
         for name, least in least_of.items():
             _check_range(self, name, least)
-        if not 0 <= self.answers <= 1:
-            raise ConfigError(f"answers: {self.answers}; expected a probability")
+        if not 0 <= self.reply_fraction <= 1:
+            raise ConfigError(f"reply_fraction: {self.reply_fraction}; expected a probability")
         if self.kind == "random" and self.messages is None:
             raise ConfigError("messages: missing; a random workload needs it")
         if self.kind == "replay" and self.path is None:

@@ -41,12 +41,12 @@ def find_unused_workload_keys(config: SimulationConfig) -> Mapping[str, str]:
             f"has no number of messages; {_RATE_TEXTS[kind]}, until run.duration_s",
         ),
         "path": ("replay", "reads no trace"),
-        "answers": ("periodic poisson random", "takes answers from the trace"),
-        "recent": ("periodic poisson random", "takes answers from the trace"),
+        "reply_fraction": ("periodic poisson random", "takes replies from the trace"),
+        "recent": ("periodic poisson random", "takes replies from the trace"),
     }
     found = {name: what for name, (kinds, what) in says.items() if kind not in kinds.split()}
-    if not load.answers:
-        found.setdefault("recent", "without answers uses no recent messages")
+    if not load.reply_fraction:
+        found.setdefault("recent", "without replies uses no recent messages")
     if load.total_hz is not None:
         found.setdefault("rate_hz", "with total_hz has no rate of a peer")
     return found

@@ -81,7 +81,7 @@ class Recording:
     relation: Relation  # Relation that the protocol promises
     sender: list[int]
     sent_us: list[int | None]  # None: never sent, because its parent never arrived
-    parents: list[tuple[int, ...]]  # Messages that a message answers
+    parents: list[tuple[int, ...]]  # Messages that a message replies to
     addressees: list[tuple[int, ...] | None]
     """Addressees, ascending (None: all others with an application)."""
     topics: list[tuple[str, ...]]

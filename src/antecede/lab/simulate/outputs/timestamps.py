@@ -59,7 +59,7 @@ def compute_timestamps(
 
     `observers`: addresses (None: all). `broadcast`: events go to every peer, whatever it subscribes
     to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time keeps the
-    bounds of the configured clocks and channels. Raises ConfigError for hierarchies, answers, and
+    bounds of the configured clocks and channels. Raises ConfigError for hierarchies, replies, and
     networks with partitions, duplicates or slow receivers.
     """
     _check(config)
@@ -84,8 +84,8 @@ def _check(config: SimulationConfig) -> None:
     for name in _UNSUPPORTED_LINK_KEYS:
         if getattr(config.links, name) != getattr(usual, name):
             raise ConfigError(f"links.{name}: not supported for timestamps; remove the key")
-    if config.workload.answers or config.workload.fanout is not None:
-        raise ConfigError("workload: timestamps need messages to all members, without answers")
+    if config.workload.reply_fraction or config.workload.fanout is not None:
+        raise ConfigError("workload: timestamps need messages to all members, without replies")
 
 
 def _encode_topics(traffic: Traffic) -> Words:
