@@ -189,9 +189,9 @@ def compute_examples() -> Iterator[Result]:
     for example in tomllib.loads(EXAMPLES.read_text("utf-8"))["example"]:
         scenario = example["scenario"]
         states = collect_states(run_scenario(load_scenario(ROOT / scenario), states=True))
-        for event, step, member, variable, published, *erratum in example["states"]:
+        for event, step, member, variable, published, *misprint in example["states"]:
             ours = states[step, member][variable]
-            verdict = EQUAL if ours == published else MISPRINT if erratum else DIFFERENT
+            erratum, correct = misprint or ("", published)
             yield Result(
                 paper=example["paper"],
                 kind=EXAMPLE,
@@ -202,10 +202,17 @@ def compute_examples() -> Iterator[Result]:
                 published=published,
                 ours=ours,
                 deviation="",
-                verdict=verdict,
-                note=erratum[0] if erratum else "",
+                verdict=judge_state(ours, published, correct),
+                note=erratum,
                 command=f"antecede draw {scenario}",
             )
+
+
+def judge_state(ours: str, published: str, correct: str) -> str:
+    """Return the verdict on a state; only the correct value makes the printed one a misprint."""
+    if ours == published:
+        return EQUAL
+    return MISPRINT if ours == correct else DIFFERENT
 
 
 def write_table(results: Sequence[Result]) -> str:

@@ -46,7 +46,7 @@ SMALL: dict[ModuleType, tuple[Mapping[str, Any], Callable[[], None]]] = {
         {"SMALL": 10, "LARGE": 40, "GROUPS": 5, "STEPS": 2},
         lambda: stream_shard.measure(100, 60),
     ),
-    traces: ({"CHAIN": 50, "PARENTS": 20}, traces.main),
+    traces: ({"CHAIN": 50, "CAUSES": 20}, traces.main),
 }
 
 

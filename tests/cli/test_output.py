@@ -348,16 +348,33 @@ def test_who_is_asked_to_end_while_it_writes_leaves_no_draft(
 @pytest.mark.parametrize(
     "words",
     [
-        "draw x.scenario --output-svg out",
+        "draw x.scenario --output-svg out.svg",
         "check bss --variant as-published --output-scenario out",
-        "check bss --variant as-published --output-svg out",
+        "check bss --variant as-published --output-svg out.svg",
     ],
 )
 def test_an_existing_drawing_or_counterexample_is_kept_unless_forced(
     words: str, folder: Path, refused: Call
 ) -> None:
-    (folder / "out").write_text("mine\n")
-    assert "out: exists; name another file or give --force" in refused(*words.split())
-    assert (folder / "out").read_text() == "mine\n"
+    out = folder / words.split()[-1]
+    out.write_text("mine\n")
+    assert f"{out.name}: exists; name another file or give --force" in refused(*words.split())
+    assert out.read_text() == "mine\n"
     assert main([*words.split(), "--force"]) in (0, 1)
-    assert (folder / "out").read_text() != "mine\n"
+    assert out.read_text() != "mine\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "draw x.scenario --output-svg x.txt",
+        "draw x.scenario --output-png x.txt",
+        "check bss --variant as-published --output-svg x.txt",
+        "check --snapshots lai-yang --output-svg x.txt",
+    ],
+)
+def test_an_image_with_another_ending_is_refused(words: str, folder: Path, refused: Call) -> None:
+    option = words.split()[-2]
+    expected = f"x.txt: {option}: expected a file name that ends in .{option[-3:]}"
+    assert expected in refused(*words.split())
+    assert not (folder / "x.txt").exists()

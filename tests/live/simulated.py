@@ -273,8 +273,8 @@ class Run:
         self.judge_order(sends, delivered, owed)
         alive = {host.node.lane for host in self.network.hosts.values() if host.node is not None}
         for message, lanes in owed.items():
-            somebody = any(message in delivered[lane] for lane in alive & delivered.keys())
-            if message.sender_id in alive or somebody:
+            is_delivered = any(message in delivered[lane] for lane in alive & delivered.keys())
+            if message.sender_id in alive or is_delivered:
                 found.lost += [
                     (str(message), lane)
                     for lane in lanes & alive

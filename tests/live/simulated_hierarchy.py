@@ -10,7 +10,6 @@ import random
 from functools import partial
 from typing import NamedTuple
 
-from antecede.live.events import Id
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import ExternalNode
 from antecede.live.hierarchy.settings import HierarchySettings
@@ -18,7 +17,6 @@ from antecede.live.hierarchy.star import ANEW
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
 from antecede.live.settings import NS
-from tests.live import simulated
 from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
 from tests.live.simulated import REST_S, Judgement, Run
 
@@ -226,11 +224,6 @@ class HierarchyRun(Run):
                 stuck.append(f"{name} keeps {len(log.entries)} for those inside, {hub.waiting}")
             if strays := [one for one in hub.inside.values() if one.link is None]:
                 stuck.append(f"{name} waits for {[one.lane for one in strays]}")
-
-
-def said_by(rows: dict[str, list[simulated.StoredInput]]) -> set[Id]:
-    """Return what was said in all."""
-    return {row[1] for lane in rows.values() for row in lane if row[0] == "send"}
 
 
 __all__ = ["REST_S", "HierarchyRun", "Plan"]

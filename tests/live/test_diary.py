@@ -34,7 +34,9 @@ def node(net: MemoryNetwork, name: str = "a") -> Node:
     return net.node(name)
 
 
-def told(diary: StatusLogger, net: MemoryNetwork, name: str = "a") -> list[tuple[str, str | None]]:
+def list_logged(
+    diary: StatusLogger, net: MemoryNetwork, name: str = "a"
+) -> list[tuple[str, str | None]]:
     entries = list(diary.sample(node(net, name), net.now))
     assert all(one.event in EVENTS for one in entries)
     return [(one.event, one.fields.get("member")) for one in entries]
@@ -47,24 +49,24 @@ def test_who_comes_and_goes_is_said_once() -> None:
     assert not any("again" in one.text for one in entries)
     found = [(one.event, one.fields["member"]) for one in entries]
     assert sorted(found) == [(e, m) for e in ("connected", "joined") for m in "bc"]
-    assert told(diary, net) == []
+    assert list_logged(diary, net) == []
     net.crash("b")
     net.run(net.now + NS)
-    assert told(diary, net) == [("disconnected", "b")]
+    assert list_logged(diary, net) == [("disconnected", "b")]
     node(net).evict(next(one for one in node(net).active.others() if one[0] == "b"), "")
     net.turn("a")
     net.run(net.now + NS)
-    assert told(diary, net) == [("departed", "b")]
+    assert list_logged(diary, net) == [("departed", "b")]
     node(net, "c").leave()
     net.turn("c")
     net.run(net.now + NS)
-    assert told(diary, net)[0] == ("departed", "c")
+    assert list_logged(diary, net)[0] == ("departed", "c")
 
 
 def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
     net, diary = network(), StatusLogger()
     net.run(4 * NS)
-    told(diary, net)
+    list_logged(diary, net)
     node(net, "c").leave()
     net.turn("c")
     net.crash("b")  # as one with a store that ends: the kernel closes its links
@@ -83,10 +85,10 @@ def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
 def test_who_was_away_is_connected_again() -> None:
     net, diary = network(), StatusLogger()
     net.run(4 * NS)
-    told(diary, net)
+    list_logged(diary, net)
     net.cut("c", "ab")
     net.run(net.now + 6 * NS)
-    assert told(diary, net) == [("disconnected", "c"), ("unheard", "c")]
+    assert list_logged(diary, net) == [("disconnected", "c"), ("unheard", "c")]
     net.heal()
     net.run(net.now + 3 * NS)
     assert [one.text for one in diary.sample(node(net), net.now)] == ["connected again to c"]
@@ -95,7 +97,7 @@ def test_who_was_away_is_connected_again() -> None:
 def test_what_was_refused_is_said_once_or_how_often() -> None:
     net, diary = network(), StatusLogger()
     net.run(4 * NS)
-    told(diary, net)
+    list_logged(diary, net)
     link = next(iter(node(net).links.values()))
     node(net).count(link, LimitError("too long"))
     [entry] = diary.sample(node(net), net.now)
@@ -115,34 +117,34 @@ def test_what_was_refused_is_said_once_or_how_often() -> None:
 def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
     net, diary = network(partition=MAJORITY), StatusLogger()
     net.run(4 * NS)
-    told(diary, net, "c")
+    list_logged(diary, net, "c")
     net.cut("c", "ab")
     net.run(net.now + 8 * NS)
-    events = {event for event, _ in told(diary, net, "c")}
+    events = {event for event, _ in list_logged(diary, net, "c")}
     assert {"in_minority", "disconnected"} <= events
     net.heal()
     net.run(net.now + 8 * NS)
-    assert {event for event, _ in told(diary, net, "c")} == {"connected", "in_majority"}
+    assert {event for event, _ in list_logged(diary, net, "c")} == {"connected", "in_majority"}
 
 
 def test_who_lags_is_said_and_that_it_caught_up() -> None:
     net, diary = network(memory=2000), StatusLogger()
     net.run(4 * NS)
-    told(diary, net)
+    list_logged(diary, net)
     net.cut("c", "ab")
     for _ in range(35):
         net.say("a", bytes(100))
         net.run(net.now + NS // 10)
-    assert ("lagging", "c") in told(diary, net)
+    assert ("lagging", "c") in list_logged(diary, net)
     net.heal()
     net.run(net.now + 8 * NS)
-    assert ("caught_up", "c") in told(diary, net)
+    assert ("caught_up", "c") in list_logged(diary, net)
 
 
 def test_what_was_refused_is_said_with_how_often() -> None:
     net, diary = network(), StatusLogger()
     net.run(4 * NS)
-    told(diary, net)
+    list_logged(diary, net)
     net.add("d", Settings(group_name="another"))
     net.start("d", join="a")
     net.run(net.now + NS)

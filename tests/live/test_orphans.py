@@ -14,7 +14,7 @@ from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MemoryNetwork
 
 
-def said(network: MemoryNetwork, name: str, text: str, *answers: Id) -> Id:
+def send_text(network: MemoryNetwork, name: str, text: str, *answers: Id) -> Id:
     found = network.say(name, text.encode(), answers)
     assert found is not None
     return found
@@ -43,10 +43,10 @@ def group(seed: int = 1, durable: str = "", names: str = "abcd", **settings: Any
 def orphaned(network: MemoryNetwork) -> tuple[Id, list[Id]]:
     """d asks, c alone hears it and answers, somebody answers that: a and b lack the question."""
     network.cut("d", "ab")
-    question = said(network, "d", "question")
+    question = send_text(network, "d", "question")
     network.run(network.now + NS // 4)
-    answer = said(network, "c", "answer", question)
-    more = said(network, "c", "more", answer)
+    answer = send_text(network, "c", "answer", question)
+    more = send_text(network, "c", "more", answer)
     network.run(network.now + NS // 4)
     network.crash("c")
     network.crash("d")
@@ -72,7 +72,7 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
         assert not given_up(network, name)
         ordering = network.node(name).active
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
-    said(network, "a", "so what?", answer)
+    send_text(network, "a", "so what?", answer)
     network.run(network.now + NS)
     assert heard(network, "b")["so what?"].reply_to == (answer,)
 
@@ -90,7 +90,7 @@ def test_all_set_the_same_aside_where_the_group_was_made_so() -> None:
         ordering = network.node(name).active
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
         assert ordering.given_up == 2
-    said(network, "a", "next")
+    send_text(network, "a", "next")
     network.run(network.now + NS)
     assert list(heard(network, "b")) == ["next"]
 
@@ -108,10 +108,10 @@ def test_where_the_group_holds_it_waits_and_that_is_shown() -> None:
 def test_nothing_is_given_up_while_somebody_who_may_have_it_is_away() -> None:
     network = group(names="abcde", durable="e", evict_after_ns=None)
     network.cut("de", "ab")
-    question = said(network, "d", "question")
+    question = send_text(network, "d", "question")
     network.run(network.now + NS // 4)
     network.cut("e", "abcd")
-    said(network, "c", "answer", question)
+    send_text(network, "c", "answer", question)
     network.run(network.now + NS // 4)
     network.crash("c")
     network.crash("d")
@@ -131,7 +131,7 @@ def test_an_orphan_survives_a_restart_and_comes_once() -> None:
     network = group(durable="ab")
     orphaned(network)
     network.run(network.now + 13 * NS)
-    said(network, "a", "with this it is stored how far a is done")
+    send_text(network, "a", "with this it is stored how far a is done")
     network.run(network.now + NS)
     before = list(network.hosts["a"].events)
     network.crash("a")
@@ -146,7 +146,7 @@ def test_an_orphan_survives_a_restart_and_comes_once() -> None:
     ]
     assert [len(one.missing_ids) for one in kept] == [1, 0, 0]
     answer = heard(network, "b")["answer"]
-    said(network, "a", "after the restart", answer.id)
+    send_text(network, "a", "after the restart", answer.id)
     network.run(network.now + NS)
     assert heard(network, "b")["after the restart"].reply_to == (answer.id,)
 
@@ -161,7 +161,7 @@ def test_a_newcomer_gets_an_orphan_as_one() -> None:
     got = heard(network, "n")
     assert list(got) == ["answer", "more"]
     assert (got["answer"].missing_ids, got["answer"].is_history) == ((question,), True)
-    said(network, "n", "hello", answer)
+    send_text(network, "n", "hello", answer)
     network.run(network.now + NS)
     assert heard(network, "a")["hello"].reply_to == (answer,)
 
@@ -243,9 +243,9 @@ def test_what_would_have_no_effect_or_lets_results_differ_is_refused() -> None:
 
 def test_newcomers_get_history_through_newcomers_and_answer_it() -> None:
     network = group(names="ab")
-    first = said(network, "a", "first")
+    first = send_text(network, "a", "first")
     network.run(network.now + NS)
-    second = said(network, "b", "second", first)
+    second = send_text(network, "b", "second", first)
     network.run(network.now + NS)
     network.node("a").leave()
     network.turn("a")
@@ -259,8 +259,8 @@ def test_newcomers_get_history_through_newcomers_and_answer_it() -> None:
         assert list(got) == ["first", "second"]
         assert got["second"].reply_to == (first,)
         assert all(one.is_history for one in got.values())
-    said(network, "m", "to the first", first)
-    said(network, "n", "to the second", second)
+    send_text(network, "m", "to the first", first)
+    send_text(network, "n", "to the second", second)
     network.run(network.now + NS)
     assert heard(network, "b")["to the first"].reply_to == (first,)
     assert heard(network, "m")["to the second"].reply_to == (second,)
@@ -269,7 +269,7 @@ def test_newcomers_get_history_through_newcomers_and_answer_it() -> None:
 def test_no_more_history_than_was_asked_for_and_than_a_welcome_holds() -> None:
     network = group(names="ab", history=3)
     for k in range(5):
-        said(network, "a", f"{k}")
+        send_text(network, "a", f"{k}")
     network.run(network.now + NS)
     network.add("n", Settings(order="reply", history=9))
     network.start("n", "b")
@@ -287,7 +287,7 @@ def test_no_more_history_than_was_asked_for_and_than_a_welcome_holds() -> None:
 def test_a_newcomer_gets_no_more_history_than_it_keeps_and_in_order() -> None:
     network = group(names="ab", history=50)
     for k in range(8):
-        said(network, "a", f"{k}")
+        send_text(network, "a", f"{k}")
     network.run(network.now + NS)
     for name, history in ("n", 3), ("m", 0):
         network.add(name, Settings(order="reply", history=history))
@@ -304,9 +304,9 @@ def test_a_newcomer_gets_no_more_history_than_it_keeps_and_in_order() -> None:
 def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
     network = group(names="abc", repair_delay_ns=5 * NS)
     network.cut("a", "c")
-    question = said(network, "a", "question")
+    question = send_text(network, "a", "question")
     network.run(network.now + NS)
-    said(network, "b", "answer", question)
+    send_text(network, "b", "answer", question)
     network.run(network.now + NS)
     node, of = network.node("c"), network.node("b").lane
     assert node.active.group.stats().held == 1
@@ -325,9 +325,9 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
     network.run(network.now + 6 * NS)
     network.crash("d")
     network.cut("a", "c")
-    question = said(network, "a", "question")
+    question = send_text(network, "a", "question")
     network.run(network.now + NS // 2)
-    said(network, "b", "answer", question)
+    send_text(network, "b", "answer", question)
     network.run(network.now + 4 * NS)
     node = network.node("c")
     assert not node.timers.unheard()
@@ -350,11 +350,11 @@ def with_a_stranger(durable: str = "", **settings: Any) -> tuple[MemoryNetwork, 
     network.cut("n", "ab")
     network.start("n", "c")
     network.run(network.now + NS // 4)
-    words = said(network, "n", "words")
+    words = send_text(network, "n", "words")
     while "words" not in heard(network, "c"):
         network.run(network.now + NS // 50)
-    answer = said(network, "c", "answer", words)
-    said(network, "c", "something else")
+    answer = send_text(network, "c", "answer", words)
+    send_text(network, "c", "something else")
     network.run(network.now + NS // 10)
     network.crash("c")
     network.run(network.now + NS // 2)
@@ -373,7 +373,7 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
     network.turn("a")
     network.run(network.now + 15 * NS)
     if durable:
-        said(network, "a", "stored")
+        send_text(network, "a", "stored")
         network.run(network.now + NS)
         network.crash("a")
         network.start("a")
@@ -406,7 +406,7 @@ def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
     network.crash("n")
     network.start("n", "a")
     network.run(network.now + 3 * NS)
-    said(network, "n", "here again", answer)
+    send_text(network, "n", "here again", answer)
     network.run(network.now + NS)
     for name in "ab":
         assert heard(network, name)["here again"].reply_to == (answer,)
@@ -419,9 +419,9 @@ def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
     c.group._state.protocol.join(c.group._state.roster.next_number)
     c.group._state.roster.add(c.group._state.roster.next_number, forged.sender_id)
     c.group._state.protocol.delivered[c.group._state.roster.numbers[forged.sender_id]] = [1, 9]  # type: ignore[attr-defined]
-    said(network, "c", "never sent", forged)
-    said(network, "c", "after it")
-    said(network, "a", "all is well")
+    send_text(network, "c", "never sent", forged)
+    send_text(network, "c", "after it")
+    send_text(network, "a", "all is well")
     network.run(network.now + 15 * NS)
     assert list(heard(network, "b")) == ["all is well"]
     network.crash("c")

@@ -168,11 +168,11 @@ async def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
 ME, OTHER = "a~00000000", "b/c~11111111"
 
 
-def said(first: int, count: int, lane: str = OTHER) -> SentBatch:
+def make_batch(first: int, count: int, lane: str = OTHER) -> SentBatch:
     return SentBatch(lane, first, [b""] * count)
 
 
-def made(folder: Path, *, lane: str = ME) -> TraceWriter:
+def make_writer(folder: Path, *, lane: str = ME) -> TraceWriter:
     return TraceWriter(folder, lane, "run", Relation.BY_DELIVERY)
 
 
@@ -185,10 +185,10 @@ def test_files_rotate_and_are_whole_when_they_have_their_name(
 ) -> None:
     monkeypatch.setattr(traces, "ROWS", 10)
     monkeypatch.setattr(traces, "CHUNK", 5)
-    trace = made(tmp_path, lane=OTHER)
+    trace = make_writer(tmp_path, lane=OTHER)
     trace.record_send(Id(OTHER, 1))
     for k in range(9):
-        trace.record_deliveries(said(5 * k + 1, 5, ME))
+        trace.record_deliveries(make_batch(5 * k + 1, 5, ME))
     trace.close()
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [f"trace-b%2Fc~11111111-{k:06}.parquet" for k in range(1, 6)]
@@ -199,10 +199,10 @@ def test_files_rotate_and_are_whole_when_they_have_their_name(
 @pytest.mark.parametrize("name", ["_bot", ".bot", "字" * 60, "a" * 190])
 def test_names_of_any_kind_make_files_that_are_read(tmp_path: Path, name: str) -> None:
     lane = f"{name}~22222222"
-    trace = made(tmp_path, lane=lane)
+    trace = make_writer(tmp_path, lane=lane)
     trace.record_send(Id(lane, 1))
     trace.close()
-    trace = made(tmp_path, lane=lane)
+    trace = make_writer(tmp_path, lane=lane)
     trace.record_send(Id(lane, 2))
     trace.close()
     assert (trace.lost, len(list(tmp_path.iterdir()))) == (0, 2)
@@ -210,13 +210,13 @@ def test_names_of_any_kind_make_files_that_are_read(tmp_path: Path, name: str) -
 
 
 def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path) -> None:
-    trace = made(tmp_path)
-    trace.record_deliveries(said(1, 3))
+    trace = make_writer(tmp_path)
+    trace.record_deliveries(make_batch(1, 3))
     trace.close()
     (tmp_path / f".trace-{ME}-000002.parquet.part").write_bytes(b"PAR1 half")
     (tmp_path / ".somebody-else.part").write_bytes(b"")
-    trace = made(tmp_path)
-    trace.record_deliveries(said(1, 5))
+    trace = make_writer(tmp_path)
+    trace.record_deliveries(make_batch(1, 5))
     trace.close()
     assert [seq for _, _, seq in of(events(tmp_path))] == [1, 2, 3, 4, 5]
     assert sorted(p.name for p in tmp_path.iterdir() if p.name[0] == ".") == [".somebody-else.part"]
@@ -224,12 +224,16 @@ def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path)
 
 def test_redelivery_in_another_order_is_neither_noted_twice_nor_lost(tmp_path: Path) -> None:
     third = "c~33333333"
-    trace = made(tmp_path)
-    for one in (said(1, 2), said(1, 1, third), said(4, 1)):  # order "reply": 4 before 3
+    trace = make_writer(tmp_path)
+    for one in (
+        make_batch(1, 2),
+        make_batch(1, 1, third),
+        make_batch(4, 1),
+    ):  # order "reply": 4 before 3
         trace.record_deliveries(one)
     trace.close()
-    trace = made(tmp_path)
-    for one in (said(1, 3, third), said(2, 4), said(6, 1), said(1, 1)):
+    trace = make_writer(tmp_path)
+    for one in (make_batch(1, 3, third), make_batch(2, 4), make_batch(6, 1), make_batch(1, 1)):
         trace.record_deliveries(one)
     trace.close()
     found = of(events(tmp_path))
@@ -242,11 +246,11 @@ def test_rows_that_come_too_fast_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(traces, "WAITING", 10)
-    trace = made(tmp_path)
-    trace.record_deliveries(said(1, 8))
-    trace.record_deliveries(said(9, 8))
+    trace = make_writer(tmp_path)
+    trace.record_deliveries(make_batch(1, 8))
+    trace.record_deliveries(make_batch(9, 8))
     assert trace.lost == 8
-    trace.record_deliveries(said(17, 8))
+    trace.record_deliveries(make_batch(17, 8))
     trace.close()
     assert trace.lost + len(events(tmp_path)) == 24
     assert [r.message for r in caplog.records] == [
@@ -261,15 +265,15 @@ def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
     def refuse(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    trace = made(tmp_path)
-    trace.record_deliveries(said(1, 3))
+    trace = make_writer(tmp_path)
+    trace.record_deliveries(make_batch(1, 3))
     trace.close()
     monkeypatch.setattr(traces._TraceFiles, "write", refuse)
-    trace = made(tmp_path)
-    trace.record_deliveries(said(1, 6))
+    trace = make_writer(tmp_path)
+    trace.record_deliveries(make_batch(1, 6))
     while not trace.trouble:
         time.sleep(0.01)
-    trace.record_deliveries(said(7, 3))
+    trace.record_deliveries(make_batch(7, 3))
     trace.close()
     assert "No space left" in trace.trouble
     assert len(events(tmp_path)) == 3
@@ -280,7 +284,7 @@ def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be used"):
-        made(tmp_path / "file")
+        make_writer(tmp_path / "file")
 
 
 def test_without_the_extra_it_is_said_at_once(

@@ -113,6 +113,9 @@ def test_refusals_are_those_of_the_local_engine(
             assert main(["false-causality", path, *words, "--engine", engine]) == 2
             told.append(capsys.readouterr().err.splitlines()[-1])
         # Of several members that cannot be measured the first task to fail names one.
-        either = [re.sub(r"measured at [PQRS]:", "measured at a member:", line) for line in told]
+        either = [
+            re.sub(r"measure physical at [PQRS]:", "measure physical at a member:", line)
+            for line in told
+        ]
         assert either[1] == either[0]
         assert told[0].startswith("antecede: ")

@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.cli import main
-from antecede.spark.sources import table_tasks
+from antecede.cli.traces.on_spark import order
+from antecede.spark.sources import order_tables, table_tasks
 from antecede.tables.trace.reader import ReadOptions
 
 pa: Any = pyarrow
@@ -165,6 +166,30 @@ def test_patterns_of_csv(
     call = ["order", str(tmp_path / "in-*.csv"), "-o", str(out), "--engine", "spark", *words]
     assert main(call) == 0
     assert rows_of(out, "csv")[1] == local
+
+
+def test_several_ids_in_one_give_a_hint(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("id,after,time\na,,1\nb,a,2\nc,a;b,3\nd,c;a,4\ne,zz,5\n")
+    lines = []
+    for engine, sample in (("local", 1000), ("spark", 1000), ("spark", 2)):
+        monkeypatch.setattr(order_tables, "MISSING_SAMPLE", sample)
+        monkeypatch.setattr(order, "MISSING_SAMPLE", sample)
+        out = tmp_path / f"{engine}-{sample}.csv"
+        assert main(["order", str(path), "-o", str(out), "--engine", engine]) == 0
+        said = capsys.readouterr().out.splitlines()
+        at = next(k for k, line in enumerate(said) if line.startswith("missing "))
+        lines.append(said[at : at + 3])
+    local, whole, sampled = lines
+    assert whole == local
+    assert "2 of these references are several ids in one, as in " in local[1]
+    assert local[2] == "            give --list-separator ';'"
+    assert sampled[1].startswith("            of 2 references: ")
 
 
 def test_json_lines_of_several_types(

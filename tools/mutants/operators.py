@@ -30,7 +30,6 @@ UNCHANGED_FUNCTIONS = frozenset(
         "leave",
         "memory_bytes",
         "mentions",
-        "missing",
         "renumber",
         "restore",
         "snapshot",

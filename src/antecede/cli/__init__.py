@@ -106,20 +106,29 @@ COMMANDS = {
     for name, module, extra, words in group
 }
 _HIDDEN = {name for name, *_ in GROUPS[""]}
-_OLD_NAMES = """
-deliver=replay study=reproduce meter=false-causality keys=certs status=peer-status explain=draw
-snapshot=check_--snapshots --thorough=--size_large --save=--output-scenario --svg=--output-svg
+_NEW_COMMANDS: Mapping[str, str] = {
+    "deliver": "replay",
+    "study": "reproduce",
+    "meter": "false-causality",
+    "keys": "certs",
+    "status": "peer-status",
+    "explain": "draw",
+    "snapshot": "check --snapshots",
+}
+"""Earlier names of commands, for errors."""
+_OLD_OPTIONS = """
+--thorough=--size_large --save=--output-scenario --svg=--output-svg
 --call-limit=--call-timeout --png=--output-png --pdf=--output-pdf --page=--output-html
 --csv=--output-csv --save-plot=--output-plot --out=--output --most-states=--max-states
 --judge=--relation --delimiter=--run-delimiter --separator=--list-separator --in-run=--run-id
---missing=--list-missing --by=--causality --most=--limit,_--max-events_or_--max-delay
+--missing=--list-missing --by=--causality --most=--limit,--max-events,--max-delay
 --around=--focus --marked=--marker --against=--truth --each=--per-observer --least=--min-delay
 --to-everybody=--broadcast --keys=--certs --put-out=--evict-after --web-for-others=--web-public
 --missing-parent=--on-missing-parent --meter=--false-causality --answers=--reply-fraction
 --fresh=--no-cache --redraw=--report-only --only=--filter
 """
-_RENAMED: Mapping[str, str] = dict(pair.split("=") for pair in _OLD_NAMES.split())
-"""Earlier names of commands and options, for errors; a low line stands for a blank."""
+_NEW_OPTIONS: Mapping[str, str] = dict(pair.split("=") for pair in _OLD_OPTIONS.split())
+"""Earlier names of options, for errors; a low line stands for a blank."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -188,13 +197,23 @@ class _Parser(argparse.ArgumentParser):
             self._is_inside = False
 
     def error(self, message: str) -> NoReturn:
-        words = re.findall(r"[\w-]+", message.partition("(choose from")[0])
-        for old in words:
-            if old in _RENAMED and (old.startswith("--") or self._subparsers is not None):
-                message += f"; {old} is now {_RENAMED[old].replace('_', ' ')}"
+        is_about_command = message.startswith("argument COMMAND")
+        for old in re.findall(r"[\w-]+", message.partition("(choose from")[0]):
+            new = _NEW_COMMANDS.get(old, "") if is_about_command else self._find_new_name(old)
+            if new:
+                message += f"; {old} is now {new}"
         prog = f"{self.prog} {self.command}" if self.command else self.prog
         listed = "options" if prog != "antecede" else "commands"
         self.exit(2, f"{prog}: {message}; {prog} --help lists the {listed}\n")
+
+    def _find_new_name(self, old: str) -> str:
+        """Return the new name of an option if the command has it, otherwise ""."""
+        parser: argparse.ArgumentParser = self
+        if self._subparsers is not None and self.command is not None:
+            parser = self._subparsers._group_actions[0].choices[self.command]  # type: ignore[index]
+        names = [one.replace("_", " ") for one in _NEW_OPTIONS.get(old, "").split(",")]
+        known = parser._option_string_actions
+        return " or ".join(one for one in names if one.partition(" ")[0] in known)
 
 
 def _build_parser(loaded: str | None, *, helps: bool = False) -> argparse.ArgumentParser:

@@ -23,8 +23,9 @@ from antecede.tables.trace import COLUMNS, DELIVER, EVENT, RECEIVE
 from antecede.tables.view import ABOUT, OF_ARRIVALS, OF_OTHERS, OWN, about, check_new
 
 NO_AUDIT = (
-    "tiles written by Spark: duplicates are shown; inversions, clocks, waits and lost messages "
-    "were not checked (use `antecede audit --engine spark`)"
+    "tiles written by Spark: duplicates are shown; there are no further axes and no error counts; "
+    "inversions, clocks, waits and lost messages were not checked (use `antecede audit --engine "
+    "spark`)"
 )
 
 
@@ -47,7 +48,6 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
         notes.append(f"{pluralize(all_rows - rows, 'row')} without a time: not in the picture")
     own = [name for name, _ in _list_extra_columns(df)]
     more: dict[str, Any] = {
-        "findings": [],
         "notes": notes,
         "format": "table",
         "by": None,

@@ -154,6 +154,15 @@ def test_what_cannot_be_done_is_said(
     assert message in refused("false-causality", trace, *options)
 
 
+def test_an_unknown_member_is_refused_in_a_trace_with_empty_members(
+    tmp_path: Path, refused: Call
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,member,after\na,P,\nb,,a\nc,Q,b\n")
+    error = refused("false-causality", str(path), "--subscribe", "X=y")
+    assert "--subscribe: unknown member 'X'; the trace has P, Q" in error
+
+
 def test_causes_that_are_nowhere_are_counted_and_named(
     tmp_path: Path, capsys: Capture, monkeypatch: Patch
 ) -> None:

@@ -75,7 +75,7 @@ def test_what_cannot_be_a_group_is_refused(
         assert said in refused(command, str(shops), *out, *words)
     log = tmp_path / "x.log"
     log.write_text('a {"a":1}\nstarts\n')
-    assert "does not use columns" in refused(command, str(log), *out, "--group", "host")
+    assert "does not use --group;" in refused(command, str(log), *out, "--group", "host")
 
 
 def test_blank_groups_of_text_files_are_set_aside(tmp_path: Path, said: Call) -> None:

@@ -110,12 +110,16 @@ def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
         (["{log}", "--option", "bounds={'most_s': -1}"], "channel delays"),
         (["{log}", "-o", "{log}"], "is input of this command"),
         (["{log}", "-o", "{log}/x/y"], "does not exist"),
-        (["{text}"], "cannot be read as Parquet or Arrow"),
+        (["{text}"], "/text: is not a Parquet or Arrow file; name a log with the bytes"),
+        (["{cut}"], "/cut.parquet: cannot be read as Parquet or Arrow"),
     ],
 )
 def test_what_cannot_be_is_told(log: Path, refused: Call, words: list[str], told: str) -> None:
     text = log.with_name("text")
     text.write_text("observer,wire\n" * 20)
+    cut = log.with_name("cut.parquet")
+    cut.write_bytes(log.read_bytes()[:200])
+    words = [w.replace("{cut}", str(cut)) for w in words]
     filled = [w.replace("{log}", str(log)).replace("{text}", str(text)) for w in words]
     assert told in refused("replay", *filled)
 

@@ -74,7 +74,7 @@ def test_a_pdf_has_text_and_is_the_same_again() -> None:
     assert pdf.startswith(b"%PDF-")
     assert pdf == as_picture(svg, "pdf")
     assert b"/FontFile2" in pdf  # TrueType: text that can be marked and searched
-    with pytest.raises(LocalError, match="a picture is png or pdf"):
+    with pytest.raises(LocalError, match="unknown image format 'gif'"):
         as_picture(svg, "gif")
 
 
@@ -201,7 +201,7 @@ def test_states_of_fifo_are_numbers_by_sender(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_command_writes_all_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outs = {format: tmp_path / f"x.{format}" for format in ("svg", "png", "pdf")}
-    words = [word for format, out in outs.items() for word in (f"--{format}", str(out))]
+    words = [word for format, out in outs.items() for word in (f"--output-{format}", str(out))]
     more = ("--protocol", "none,bss", "--relation", "causal", "--theme", "dark", "--states")
     code, said = explain(capsys, str(OVERTAKING), *more, *words)
     assert code == 0

@@ -15,8 +15,10 @@ from scripts.results_page import (
     CLAIM_VERDICTS,
     DIFFERENT,
     DOCS,
+    EQUAL,
     EXAMPLE,
     FIGURE,
+    MISPRINT,
     PAGE,
     PAPERS,
     TABLE,
@@ -24,6 +26,7 @@ from scripts.results_page import (
     compare_values,
     compute_examples,
     find_paper,
+    judge_state,
     make_anchor,
     read_table,
     render_page,
@@ -94,6 +97,12 @@ def test_worked_examples_are_computed() -> None:
     assert DIFFERENT not in {row.verdict for row in examples}
     errata = (DOCS / "errata.md").read_text("utf-8")
     assert all(f"### {row.note}. " in errata for row in examples if row.note)
+
+
+def test_a_misprint_needs_the_correct_value() -> None:
+    verdicts = [judge_state(ours, "(1, 0)", "(0, 1)") for ours in ("(1, 0)", "(0, 1)", "(1, 1)")]
+    assert verdicts == [EQUAL, MISPRINT, DIFFERENT]
+    assert judge_state("(0, 1)", "(1, 0)", "(1, 0)") == DIFFERENT  # no erratum
 
 
 @pytest.mark.parametrize("paper", PAPERS)

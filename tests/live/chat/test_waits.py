@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from antecede.live.chat.waits import STRANGER, list_held
 from antecede.live.settings import NS
-from tests.live.test_orphans import group, orphaned, said, with_a_stranger
+from tests.live.test_orphans import group, orphaned, send_text, with_a_stranger
 
 
 def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
@@ -12,14 +12,14 @@ def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
     node = network.node("c")
     assert list_held(node) == {}
     network.cut("a", "c")
-    question = said(network, "a", "question")
+    question = send_text(network, "a", "question")
     network.run(network.now + NS)
-    answer = said(network, "b", "answer", question)
+    answer = send_text(network, "b", "answer", question)
     network.run(network.now + NS // 50)
     while not list_held(node):
         network.run(network.now + NS // 100)
     assert list_held(node) == {answer: (question, "requested from b")}
-    more = said(network, "b", "more", answer)
+    more = send_text(network, "b", "more", answer)
     network.run(network.now + NS)
     assert list_held(node)[more] == (answer, "")
     node.active.lanes.heard[network.node("b").lane].clear()

@@ -16,6 +16,7 @@ from antecede.tables.false_causality import runs_of
 from antecede.tables.trace import Event, arrow, conform
 from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.text import find_encoding_defect
 from tests.tables.trace.files import join_lines, run_command, write_file
 
 TABLE = "id,causes,time\na,,1\nb,a,2\n"
@@ -25,7 +26,16 @@ TABLE = "id,causes,time\na,,1\nb,a,2\n"
     ("name", "text", "options", "says"),
     [
         ("t.csv", TABLE, ReadOptions(regex="("), "format table does not use --regex"),
-        ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "does not use columns"),
+        (
+            *("v.log", 'A {"A":1}\nx\n'),
+            ReadOptions(columns={"causes": ("x",), "send_time": ("y",)}),
+            "format shiviz does not use --after, --time; omit them",
+        ),
+        (
+            *("v.log", 'A {"A":1}\nx\n'),
+            ReadOptions(columns={"run": ("x",)}, needs_run=True),
+            "format shiviz does not use --group; omit it",
+        ),
         ("s.jsonl", '{"id": "1", "seq": 0, "date": 1}\n', ReadOptions(separator=","), "separator"),
     ],
 )
@@ -141,3 +151,16 @@ def test_columns_told_by_their_usual_names_are_named(
     assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"
     path.write_text("ID,causes\na,\n", encoding="utf-8")
     assert "guessed_columns" not in arrow.read([path]).details
+
+
+def test_json_lines_in_another_encoding_are_named_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes('{"id": "a"}\n{"id": "é"}\n'.encode("latin-1"))
+    assert find_encoding_defect(path.read_bytes()).startswith("line 2 has the byte 0xe9, which is")
+    path.write_bytes('{"id": "é"}\n{"id": "b"}\n'.encode("latin-1"))
+    assert main(["audit", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "t.jsonl: line 1 has the byte 0xe9, which is not UTF-8; convert the file first" in said
+    assert find_encoding_defect("é".encode()[:1]) == ""  # cut within a character

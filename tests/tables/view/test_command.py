@@ -163,6 +163,15 @@ def test_an_audit_writes_its_page(file: Path, command: Command) -> None:
     assert "ends in .html" in command("audit", file, "--output-html", "x.txt").refused
 
 
+def test_the_page_of_an_audit_has_the_extra_columns(tmp_path: Path, command: Command) -> None:
+    path, out = tmp_path / "rows.csv", tmp_path / "audit.html"
+    path.write_text("id,who,time,after,level\na,p,1,,INFO\nb,q,2,a,ERROR\n")
+    assert command("audit", path, "--member", "who", "--output-html", out).code == 0
+    meta = _data(out)
+    assert meta["own"] == ["level"]
+    assert meta["findings"][0]["what"] == "1 error (column level); the first is b at q"
+
+
 ROWS = """id,member,time,after
 a,m,2024-01-01T00:00:00Z,
 b,m,2024-01-01T00:00:01Z,a
@@ -244,6 +253,32 @@ def test_a_simulated_trace_says_how_to_look_at_it(tmp_path: Path, command: Comma
     scenario.write_text('[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.3\n')
     assert f"antecede view {out}" in command("simulate", scenario, "--trace", out).out
     assert command("view", out, "-o", tmp_path / "run.html").code == 0
+
+
+def test_options_without_effect_on_tiles_are_refused(
+    file: Path, tmp_path: Path, command: Command
+) -> None:
+    cut = tmp_path / "cut"
+    assert command("view", file, "--tiles", cut).code == 0
+    for words in (
+        ["--causality", "events"],
+        ["--format", "table"],
+        ["--id", "id"],
+        ["--max-events", "9"],
+        ["--follow"],
+        ["-o", tmp_path / "page.html"],
+        ["--tiles", tmp_path / "d"],
+        ["--tiles", tmp_path / "d", "--engine", "spark"],
+    ):
+        said = command("view", cut, *words).refused
+        assert "contains tiles of a trace: omit" in said
+        assert str(words[0]) in said or "--output" in said
+
+
+def test_spark_refuses_a_path_that_does_not_exist(tmp_path: Path, command: Command) -> None:
+    words = ["--tiles", tmp_path / "cut", "--engine", "spark"]
+    said = command("view", tmp_path / "nowhere.parquet", *words).refused
+    assert "nowhere.parquet: no such file or folder" in said
 
 
 def test_spark_refuses_options_that_it_would_not_look_at(command: Command) -> None:

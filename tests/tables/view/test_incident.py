@@ -14,15 +14,17 @@ import pytest
 
 from antecede.tables.causality.queries import Causality
 from antecede.tables.trace.arrow import Trace
-from antecede.tables.view import tiles
+from antecede.tables.view import render_model, tiles
 from antecede.tables.view.live_source import Followed
 from antecede.tables.view.render_model import picture
 from antecede.tables.view.severity import ERROR, NORMAL, WARNING, find_severity
+from antecede.tables.view.tile_axes import NO_MEMBER
 from antecede.tables.view.tiles import ABOUT, Tiles, write_tiles
 from tests.helpers.browser import wait_until
 from tests.tables.view.conftest import Opened
 from tests.tables.view.made import MS, T0, trace_of
 from tests.tables.view.test_server import serve
+from tests.tables.view.unpacked import unpacked
 
 TIMES = {"a1": 0, "b1": 5, "b2": 10, "a2": 12, "c1": 1020, "c2": 1030, "b3": 34, "a3": 40}
 """Milliseconds by the clock of each member; that of c is 1,000 ms ahead."""
@@ -51,16 +53,31 @@ def make_incident(repeat: int = 1) -> Trace:
     return replace(trace_of(rows), own=pa.table({"level": levels, "host": ["h"] * len(rows)}))
 
 
+def make_log(*rows: tuple[str, str, int | None, str | None]) -> Trace:
+    """Return a trace of events: id, level, time in ms, member."""
+    events = [
+        {"id": id, "send_time": None if ms is None else T0 + ms * MS, "member": member}
+        for id, _, ms, member in rows
+    ]
+    return replace(trace_of(events), own=pa.table({"level": [row[1] for row in rows]}))
+
+
 @pytest.mark.parametrize(
     ("name", "values", "rated"),
     [
         ("level", ["INFO", "warn", "Error ", None, "FATAL"], [0, 1, 2, 0, 2]),
         ("log.severity_text", ["ERROR", "ok"], [2, 0]),
         ("status", ["ok", "error", "unset", None], [0, 2, 0, 0]),
+        ("status", ["200", "404", "503", "503.0", "warn"], [0, 1, 2, 2, 1]),
+        ("status", ['"error"', '"ok"', '"502"'], [2, 0, 2]),
+        ("http.status", ["200", "503", "429", "503.0"], [0, 2, 1, 2]),
+        ("http.response.status", ["500", "OK"], [2, 0]),
         ("http.status_code", ["200", "404", "502", "x", None], [0, 1, 2, 0, 0]),
         ("http.response.status_code", ["500", "301"], [2, 0]),
         ("rpc.grpc.status_code", ["0", "14", "OK"], [0, 2, 0]),
-        ("error", ["", "timeout", "false", None], [2, 2, 0, 0]),
+        ("rpc.grpc.status_code", ["0.0", "14.0", '"OK"'], [0, 2, 0]),
+        ("error", ["", "timeout", "false", None], [0, 2, 0, 0]),
+        ("error", ["[]", "{}", '""', " ", "null", '["late"]'], [0, 0, 0, 0, 0, 2]),
         ("errors_seen", ["error"], [0]),
         ("host", ["error"], [0]),
     ],
@@ -75,7 +92,7 @@ def test_columns_of_levels_statuses_and_errors(
 
 
 def test_the_worst_of_several_columns_counts() -> None:
-    table = pa.table({"level": ["INFO", "WARN"], "http.status_code": [503, 200]})
+    table = pa.table({"level": ["INFO", "WARN"], "http.status_code": [503.0, 200.0]})
     found = find_severity(table)
     assert found.rows.tolist() == [ERROR, WARNING]
     assert found.columns == ["level", "http.status_code"]
@@ -223,6 +240,30 @@ def test_a_narrow_page_has_large_targets_and_room_for_the_diagram(opened: Opened
     assert shown.locator("#panel button.go").first.bounding_box()["height"] >= 40
 
 
+def test_a_note_on_omitted_clock_entries_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render_model, "MAX_CLOCK_ENTRIES", 2)
+    clock = {"member": "m", "clock_members": ["m"], "kind": "event"}
+    rows = [{"id": f"e{k}", "seq": k + 1, "clock_counts": [k + 1], **clock} for k in range(3)]
+    made = picture(trace_of(rows), title="t")
+    assert made.meta["by"] == "clocks"
+    notes = [one["what"] for one in made.meta["findings"]]
+    assert "the page omits 3 clock entries" in notes
+    assert "clock.counts" not in made.arrays
+
+
+def test_places_may_be_asked_for_twice(opened: Opened) -> None:
+    shown = opened(make_incident())
+    assert shown.evaluate("antecede.model.rowsAt([3, 3, 99, 0])") == [3, 3, -1, 0]
+
+
+@pytest.mark.parametrize("chosen", [5, -1])
+def test_new_data_reset_the_pin(opened: Opened, chosen: int) -> None:
+    shown = opened(make_incident())
+    shown.evaluate(f"antecede.choose({chosen}); antecede.setPin(2)")
+    shown.evaluate("antecede.replace(antecede.model.data)")
+    assert shown.evaluate("antecede.pinned") == -1
+
+
 # -- served pages ---------------------------------------------------------------------------------
 
 
@@ -283,3 +324,45 @@ def test_tiles_have_the_findings_axes_and_chains_of_the_whole(
         wait_status(shown, "800 of 800 events in view")
         again = opened(address)
         wait_until(again, "antecede.model.alone && antecede.model.rows.length === 356")
+
+
+def test_an_error_without_a_time_is_no_start_of_tiles(tmp_path: Path) -> None:
+    trace = make_log(("a", "INFO", 0, "m"), ("b", "ERROR", None, "m"), ("c", "INFO", 5, "m"))
+    write_tiles(trace, tmp_path, "t")
+    meta, arrays = unpacked(Tiles(tmp_path).block({}))
+    assert meta["first_error"] == 1
+    assert meta["around"] == -1
+    assert arrays["place"].tolist() == [0, 2]
+
+
+@pytest.fixture
+def memberless() -> Trace:
+    """Return a trace with an event without a member."""
+    return make_log(("a", "INFO", 0, "m"), ("b", "ERROR", 2, None), ("c", "INFO", 5, "n"))
+
+
+def test_rows_without_a_member_have_the_last_number_in_tiles(
+    memberless: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tiles(memberless, tmp_path, "t")
+    source = Tiles(tmp_path)
+    meta, arrays = unpacked(source.block({}))
+    assert arrays["member.texts"] == ["m", "n", NO_MEMBER]
+    assert arrays["member"].tolist() == [0, 2, 1]
+    monkeypatch.setattr(tiles, "MAX_TILE_EVENTS", 1)
+    for axis in ("event_time", "file"):
+        meta, arrays = unpacked(source.block({"axis": axis, "x0": "0", "x1": "1e9"}))
+        assert meta["grid"]["axis"] == axis
+        assert sorted(arrays["grid.member"].tolist()) == [0, 1, 2]
+
+
+def test_rows_without_a_member_have_one_timeline_in_tiles(
+    memberless: Trace, opened: Opened, tmp_path: Path
+) -> None:
+    write_tiles(memberless, tmp_path / "t", "t")
+    with serve(Tiles(tmp_path / "t")) as serving:
+        shown = opened(serving.url)
+        labels = shown.evaluate("antecede.model.timelines.list.map((one) => one.label)")
+        assert labels == ["m", "n", NO_MEMBER]
+        assert shown.evaluate("Array.from(antecede.model.timeline)") == [0, 2, 1]
+        assert "at (no member)" not in shown.inner_text("#panel")

@@ -25,6 +25,13 @@ def check_writable(out: Path, read: Iterable[str | Path], force: bool) -> None:
     check_free(out, force)
 
 
+def check_ending(option: str, out: str | None, *endings: str) -> None:
+    """Raise InputError if an option names a file with another ending; None: it is not given."""
+    if out is not None and Path(out).suffix.lower() not in endings:
+        expected = " or ".join(endings)
+        raise InputError(f"{option}: expected a file name that ends in {expected}", path=out)
+
+
 def check_free(out: Path, force: bool) -> None:
     """Raise InputError unless `out` can be written; `force`: a regular file may be replaced.
 

@@ -66,15 +66,17 @@ def check_page(out: str | None) -> None:
 def write_page_of_files(
     paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, by: str | None = None
 ) -> None:
-    """Write the page of a trace; `by`: as for `audit`. Raise InputError."""
+    """Write the page of a trace with its extra columns; `by`: as for `audit`. Raise InputError."""
     from antecede.tables.trace import SEQ, by_sequence, read
+    from antecede.tables.trace.user_tables import with_further
     from antecede.tables.view import picture, render_page
 
     title = ", ".join(Path(path).resolve().name or path for path in paths)
     title = title.encode(errors="backslashreplace").decode()
-    trace = read(paths, format, options)
+    trace = read(paths, format, options, own=True)
     if by == SEQ:
         trace = by_sequence(trace)
+    trace = with_further(trace, options)
     save_text(out, render_page(picture(trace, title=title)))
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from antecede.cli.files.output import check_apart, check_writable, save_text
+from antecede.cli.files.output import check_apart, check_ending, check_writable, save_text
 from antecede.cli.files.pages import check_page, write_page_of
 from antecede.cli.option_rules import excludes, needs
 from antecede.cli.protocols import check_snapshots
@@ -125,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
     for out in filter(None, outs):
         read = [args.target.rpartition(":")[0]] if ":" in args.target else []
         check_writable(Path(out), read, args.force)
+    check_ending("--output-svg", args.output_svg, ".svg")
     verdict = run_check(
         args.target,
         variant=args.variant,

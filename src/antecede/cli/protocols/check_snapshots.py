@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from antecede.cli.files.output import check_writable, save_text
+from antecede.cli.files.output import check_ending, check_writable, save_text
 from antecede.cli.option_rules import refuse_unused
 from antecede.core.global_snapshots import ALGORITHMS
 from antecede.errors import LocalError
@@ -118,6 +118,7 @@ def _check(args: argparse.Namespace) -> None:
         refuse_unused(args, "--runs 0: there is no random run", unused=["seed"])
     if args.output_svg is not None:
         check_writable(Path(args.output_svg), [], args.force)
+        check_ending("--output-svg", args.output_svg, ".svg")
 
 
 def _describe_move(move: Any) -> str:

@@ -10,7 +10,13 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from antecede.cli.files.output import check_apart, check_writable, draft_of, save_text
+from antecede.cli.files.output import (
+    check_apart,
+    check_ending,
+    check_writable,
+    draft_of,
+    save_text,
+)
 from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import seconds_text, seconds_with_sign
 from antecede.core.diagram_model import Diagram
@@ -88,8 +94,9 @@ def run(args: argparse.Namespace) -> int:
         for format in (SVG, PNG, PDF)
         if (out := getattr(args, f"output_{format}"))
     }
-    for out in outs.values():
+    for format, out in outs.items():
         check_writable(out, [args.scenario], args.force)
+        check_ending(f"--output-{format}", str(out), f".{format}")
     check_apart(*outs.values())
     if args.regex is not None or not _is_scenario(args.scenario):
         return _draw_log(args, outs)

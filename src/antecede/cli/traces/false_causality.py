@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -109,13 +108,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read_names(events: pa.Table) -> TraceNames:
-    kinds: list[Any] = events["kind"].unique().to_pylist()
-    members: list[Any] = events["member"].unique().to_pylist()
-    return TraceNames(
-        frozenset(kinds),
-        frozenset(members),
-        frozenset(str(one) for one in pc.list_flatten(events["topics"]).to_pylist() if one),
-    )
+    def names(values: Any) -> frozenset[str]:
+        return frozenset(str(one) for one in values.unique().to_pylist() if one)
+
+    topics = pc.list_flatten(events["topics"])
+    return TraceNames(names(events["kind"]), names(events["member"]), names(topics))
 
 
 def _parse_list(option: str, text: str | None) -> list[str] | None:

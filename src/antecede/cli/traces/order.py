@@ -151,8 +151,7 @@ def _report(prepared: order.Prepared, events: Any) -> None:
     order_text.print_ordered(spec, counts[0], prepared.source, counts[1], len(nowhere))
     if counts[1]:
         hint = user_tables.list_separators.several_in_one(nowhere, {*events["id"].to_pylist()})
-        for text in user_tables.list_separators.words(hint) if hint else ():
-            print(f"            {text}")
+        order_text.print_joined_ids(hint)
 
 
 def _reasons(ordered: order.Ordered) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from antecede.formatting import pluralize
 from antecede.tables.order import OrderSpec, Prepared
 from antecede.tables.trace import evidence, time_text
-from antecede.tables.trace.user_tables import describe_guessed_columns
+from antecede.tables.trace.user_tables import describe_guessed_columns, list_separators
 
 if TYPE_CHECKING:
     from antecede.spark.sources import Done
@@ -34,6 +34,14 @@ def print_ordered(spec: OrderSpec, late: int, source: str, lacking: int, names: 
             f"missing     {pluralize(lacking, 'event')} with causes that are not in {where}: "
             f"{pluralize(names, 'reference')}"
         )
+
+
+def print_joined_ids(hint: Mapping[str, Any], sample: str = "") -> None:
+    """Print finding and remedy of `several_in_one`; `sample`: the references it is about."""
+    if hint:
+        finding, remedy = list_separators.words(hint)
+        print(f"            {sample}{finding}")
+        print(f"            {remedy}")
 
 
 def print_no_causes(why: str) -> None:

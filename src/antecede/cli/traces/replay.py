@@ -219,9 +219,14 @@ def parse_option(text: str) -> tuple[str, Any]:
     return name, value
 
 
+_MAGIC = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
+"""First bytes of Parquet files, Arrow files and Arrow streams."""
+
+
 def read_log_file(path: Path) -> pyarrow.Table:
     """Return the rows of a Parquet, Arrow or Feather file. Raise InputError."""
     table: pyarrow.Table
+    start = None
     try:
         with path.open("rb") as file:
             start = file.read(6)
@@ -235,6 +240,11 @@ def read_log_file(path: Path) -> pyarrow.Table:
     except (OSError, pa.ArrowException) as error:
         text = (error.strerror if isinstance(error, OSError) else None) or str(error)
         what = f"cannot be read as Parquet or Arrow: {text}"
+        if start is not None and not start.startswith(_MAGIC):
+            what = (
+                "is not a Parquet or Arrow file; name a log with the bytes of messages, as "
+                "antecede replay example.parquet --example 20 writes it"
+            )
         raise InputError(what, path=str(path)) from error
 
 

@@ -19,7 +19,7 @@ from antecede.formatting import harmless, pluralize
 from antecede.progress import Progress
 from antecede.tables import view
 from antecede.tables.causality import CAUSES, WAYS, Causality, EventRef
-from antecede.tables.trace import SEQ, Trace, by_sequence, evidence, read
+from antecede.tables.trace import SEQ, Trace, all_inputs, by_sequence, evidence, read
 from antecede.tables.trace.user_tables import with_further
 
 SPARK: Final = "spark"
@@ -75,6 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write, open or serve the page. Raise InputError for input that cannot be shown."""
     _check(args)
+    if len(args.paths) == 1 and view.is_tiles(Path(args.paths[0])):
+        why = f"{args.paths[0]} contains tiles of a trace"
+        used = ["paths", "focus", "run_id", "serve", "port", "no_browser"]
+        refuse_unused(args, why, but=used)
+        return _serve(args, view.Tiles(Path(args.paths[0]), _find_focus(args)))
     if args.engine == SPARK:
         refuse_unused(
             args,
@@ -83,11 +88,6 @@ def run(args: argparse.Namespace) -> int:
             but=["paths", "tiles", "engine", "master", "force"],
         )
         return _write_tiles_on_spark(args)
-    if len(args.paths) == 1 and view.is_tiles(Path(args.paths[0])):
-        why = f"{args.paths[0]} contains tiles of a trace"
-        unused = ["output", "follow", "causality", "max_events", "format", "tiles"]
-        refuse_unused(args, why, unused=unused)
-        return _serve(args, view.Tiles(Path(args.paths[0]), _find_focus(args)))
     if args.follow:
         how = {"around": args.focus, "run": args.run_id, "most": args.max_events}
         source = view.Followed(
@@ -206,6 +206,10 @@ def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _write_tiles_on_spark(args: argparse.Namespace) -> int:
+    for path in args.paths:
+        # With a colon it is the address of a file system that only Spark knows.
+        if ":" not in path and not Path(path).exists():
+            all_inputs(path)
     from antecede.cli.engines import estimate_bytes
     from antecede.cli.spark_session import session
     from antecede.spark import write_tiles as write_on_spark

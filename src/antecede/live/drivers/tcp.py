@@ -208,7 +208,7 @@ class TcpDriver:
     def _no_handshake(self, error: Exception) -> None:
         kind = "certificate" if isinstance(error, ssl.SSLError) else "handshake"
         self.node.rejected[kind] += 1
-        self.node.last_rejection = f"somebody who called: {why_no_handshake(error)}"
+        self.node.last_rejection = f"unknown client: {why_no_handshake(error)}"
 
     async def _connect(self, address: str, host: str, port: int, more: dict[str, Any]) -> None:
         self._reaching.add(address)

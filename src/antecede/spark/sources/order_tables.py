@@ -71,7 +71,9 @@ from antecede.tables.trace.user_tables import (
     PARQUET,
     as_json,
     is_json,
+    list_separators,
     remove_marks,
+    several_in_one,
     table_writer,
     together,
 )
@@ -80,6 +82,8 @@ pa: Any = pyarrow  # its stubs lack types
 pc: Any = pyarrow.compute
 Batches = Iterable[pyarrow.RecordBatch]
 TOPIC_COLUMN = "order_topic"
+MISSING_SAMPLE = 1000
+"""Missing causes that are searched for several ids in one."""
 SHUFFLE_BYTES = 32 << 20
 """Approximate input of one task after a shuffle, bytes."""
 
@@ -120,6 +124,8 @@ class Done:
     topics: int
     source: str
     """Causality source of the order: a constant of `antecede.tables.trace.evidence`."""
+    joined_ids: dict[str, Any] = field(default_factory=dict)
+    """Hint of `several_in_one` from at most `MISSING_SAMPLE` missing causes."""
     cells: Cells | None = None
     """Samples of columns that could be evidence, if the source is none."""
 
@@ -296,6 +302,8 @@ def order_files(
         rows = _add_order_columns(distinct_rows.where("packed is null").drop("packed"), spec)
         ordered = rows.transform(order_with(spec, warn=False)).persist(StorageLevel.DISK_ONLY)
         done = _count_outcomes(ordered, spec, parts, found)
+        if done.missing and not spec.sender:
+            done.joined_ids = _find_joined_ids(spark, ordered, spec)
         if done.source == NONE:
             plain = replace(found, user_schema=pa.schema([]))
             done.cells = read_cells(read_numbered_events(spark, tasks, options, plain))
@@ -480,6 +488,17 @@ def _count_outcomes(
         renamed={},
         topics=0,
     )
+
+
+def _find_joined_ids(spark: SparkSession, ordered: DataFrame, spec: OrderSpec) -> dict[str, Any]:
+    missing = ordered.select(F.explode(spec.missing_causes)).limit(MISSING_SAMPLE).collect()
+    names = [row[0] for row in missing]
+    parts = list_separators.list_parts(names)
+    if not parts:
+        return {}
+    wanted = spark.createDataFrame([(part,) for part in parts], "id string")
+    known = ordered.join(F.broadcast(wanted), "id", "left_semi").select("id").distinct().collect()
+    return several_in_one(names, {row.id for row in known})
 
 
 def _has_position(spec: OrderSpec) -> Any:

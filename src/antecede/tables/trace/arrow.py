@@ -26,6 +26,7 @@ from antecede.tables.trace.paths import Paths, all_inputs
 from antecede.tables.trace.reader import Detail, Item, Reader, ReadOptions
 from antecede.tables.trace.schema import TIMES, Event
 from antecede.tables.trace.user_tables import reader as table
+from antecede.tables.trace.user_tables.chosen_columns import name_option
 from antecede.tables.trace.user_tables.extra_columns import ExtraRows, together
 from antecede.tables.trace.user_tables.vectorized import Chunk
 from antecede.tables.trace.user_tables.writing import PARQUET, write_table
@@ -169,10 +170,24 @@ def _check_options(
     used = getattr(one, "uses", None)
     if used is not None:
         given = [option.name for option in fields(options) if getattr(options, option.name)]
-        if idle := [_OPTION_NAMES.get(name, name) for name in given if name not in used]:
-            message = f"format {one.name} does not use {', '.join(idle)}; omit it"
-            raise InputError(f"{message}, or give --format if this is another", path=str(path))
+        if idle := _name_options([name for name in given if name not in used], options):
+            message = f"format {one.name} does not use {', '.join(idle)}"
+            omitted = "it" if len(idle) == 1 else "them"
+            raise InputError(
+                f"{message}; omit {omitted}, or give --format if this is another", path=str(path)
+            )
     return options
+
+
+def _name_options(given: Sequence[str], options: ReadOptions) -> list[str]:
+    """Return the options of the command line for fields of `ReadOptions`, each once."""
+    named: list[str] = []
+    for name in given:
+        if name == "columns":
+            named += [name_option(column, options) for column in options.columns]
+        else:
+            named.append(_OPTION_NAMES[name])
+    return list(dict.fromkeys(named))  # --group sets two fields
 
 
 def _drop_repeated_traces(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:

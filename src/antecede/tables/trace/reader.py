@@ -158,6 +158,8 @@ def choose(path: Path, options: ReadOptions | None = None) -> Reader:
 def _describe_unknown(path: Path, head: bytes) -> str:
     if path.is_dir():
         return "the folder is not a git repository and contains no Parquet file"
+    if head.lstrip()[:1] in (b"{", b"[") and (defect := text.find_encoding_defect(head)):
+        return defect
     if nested := describe_document(text.decode(head), path):
         return nested
     if head.lstrip().startswith(b"["):

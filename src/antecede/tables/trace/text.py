@@ -6,6 +6,7 @@ backslash escapes.
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import gzip
 import io
@@ -108,6 +109,19 @@ def parse_json_object(line: str) -> dict[str, Any] | str:
 def decode(raw: bytes) -> str:
     """Return UTF-8 bytes as text; invalid bytes become backslash escapes."""
     return raw.decode("utf-8", errors="backslashreplace")
+
+
+def find_encoding_defect(head: bytes) -> str:
+    """Return the message for the first bytes of a file that is not UTF-8, "" if they are."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut
+    except UnicodeDecodeError as error:
+        line = head.count(b"\n", 0, error.start) + 1
+        return (
+            f"line {line} has the byte 0x{head[error.start]:02x}, which is not UTF-8; convert the "
+            "file first, for example: iconv -f ISO-8859-1 -t UTF-8"
+        )
+    return ""
 
 
 def shorten(text: str) -> str:

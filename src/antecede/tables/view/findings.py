@@ -25,6 +25,7 @@ from antecede.tables.trace import Trace
 from antecede.tables.view.columns import Times
 from antecede.tables.view.copies import NOT_RECEIVED, REPEATED_COPY, UNDELIVERED, CopyRelations
 from antecede.tables.view.severity import ERROR, Severity
+from antecede.tables.view.tile_axes import NO_MEMBER
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -296,7 +297,7 @@ def _list_waits(inputs: FindingInputs) -> list[dict[str, Any]]:
             "received": int(received[rows[k]]),
             "ns": int(waited[k]),
             "message": inputs.events["id"][int(rows[k])].as_py(),
-            "member": inputs.events["member"][int(rows[k])].as_py() or "(no member)",
+            "member": inputs.events["member"][int(rows[k])].as_py() or NO_MEMBER,
         }
         for k in best.tolist()
         if waited[k] > 0

@@ -87,12 +87,18 @@ def picture(
         held = f"{len(rows):,} of {pluralize(len(causality.events), 'event')}"
         through = "past and future are those within these"
         notes.insert(len(causality.notes), f"this page has {held}: {through}")
+    # The arrays that can add a note come before the findings, which list the notes.
+    relations = (
+        _build_clock_arrays(events, notes)
+        if causality.by == CLOCKS
+        else _build_missing_arrays(events, causality.by)
+    )
     if with_findings:
         inputs, lists = collect_findings(trace, inputs, notes)
     else:
         lists = collect_from_rows(inputs)
     lists["findings"] = [*map(dict, also), *lists["findings"]]
-    arrays = _build_arrays(inputs, offsets, causes, notes)
+    arrays = {**_build_arrays(inputs, offsets, causes), **relations}
     meta = {
         "title": title,
         "version": __version__,
@@ -188,10 +194,8 @@ def _select_cross_edges(events: pyarrow.Table, offsets: Ints, causes: Ints) -> C
     return CrossEdges(causes[apart], effect[apart])
 
 
-def _build_arrays(
-    inputs: FindingInputs, offsets: Ints, causes: Ints, notes: list[str]
-) -> dict[str, Array]:
-    events, by = inputs.events, inputs.by
+def _build_arrays(inputs: FindingInputs, offsets: Ints, causes: Ints) -> dict[str, Array]:
+    events = inputs.events
     kind = pc.index_in(events["kind"], pa.array(KINDS)).to_numpy()
     arrays: dict[str, Array] = {
         "kind": kind.astype(np.uint8),
@@ -222,9 +226,6 @@ def _build_arrays(
         arrays["sent"] = inputs.copies.send_row.astype(np.int32)
         arrays["received"] = inputs.copies.receipt_row.astype(np.int32)
         arrays["marks"] = inputs.copies.marks.astype(np.uint8)
-    arrays |= (
-        _build_clock_arrays(events, notes) if by == CLOCKS else _build_missing_arrays(events, by)
-    )
     return arrays
 
 

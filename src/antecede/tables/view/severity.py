@@ -35,9 +35,17 @@ _ERRORS: Final = frozenset(
 )
 
 
+_NO_ERRORS: Final = frozenset(["", "false", "0", "no", "none", "null", "nan", "[]", "{}"])
+
+
+def _normalize(text: str) -> str:
+    """Return a cell in lower case, without the quotes of JSON and the ".0" of a whole number."""
+    plain = text.strip().strip('"').strip().lower()
+    return re.sub(r"^(\d+)\.0+$", r"\1", plain)
+
+
 def _rate_level(text: str) -> int:
-    plain = text.strip().lower()
-    return ERROR if plain in _ERRORS else WARNING if plain in _WARNINGS else NORMAL
+    return ERROR if text in _ERRORS else WARNING if text in _WARNINGS else NORMAL
 
 
 def _rate_response(text: str) -> int:
@@ -45,18 +53,25 @@ def _rate_response(text: str) -> int:
     return ERROR if 500 <= code < 600 else WARNING if 400 <= code < 500 else NORMAL
 
 
+def _rate_status(text: str) -> int:
+    """Rate a word or the code of an HTTP response; a column `status` may have either."""
+    return max(_rate_level(text), _rate_response(text))
+
+
 def _rate_call(text: str) -> int:
-    return NORMAL if text.strip().lower() in ("", "0", "ok") else ERROR
+    return NORMAL if text in ("", "0", "ok") else ERROR
 
 
 def _rate_error(text: str) -> int:
-    """Rate a tag whose presence is an error unless it says otherwise, as in Zipkin."""
-    return NORMAL if text.strip().lower() in ("false", "0", "no", "none", "null") else ERROR
+    """Rate a tag whose presence is an error unless it is empty or denies one."""
+    return NORMAL if text in _NO_ERRORS else ERROR
 
 
+# The first pattern that matches the name of a column decides.
 _RATINGS: Final[tuple[tuple[str, Callable[[str], int]], ...]] = (
-    (r"(.*[._])?(level|severity|severity_text|loglevel|log_level|lvl|status)", _rate_level),
     (r"http.*status(_code)?|status_code", _rate_response),
+    (r"(.*[._])?(level|severity|severity_text|loglevel|log_level|lvl)", _rate_level),
+    (r"(.*[._])?status", _rate_status),
     (r"(.*[._])?grpc[._]status_code", _rate_call),
     (r"error", _rate_error),
 )
@@ -83,7 +98,8 @@ def find_severity(extra: pyarrow.Table) -> Severity:
             continue
         column: Any = as_text(extra[name])
         values, codes = encode_column(column)
-        rated = np.array([*map(rate, values), NORMAL], np.uint8)[codes]  # code -1: null
+        ratings = [*(rate(_normalize(value)) for value in values), NORMAL]
+        rated = np.array(ratings, np.uint8)[codes]  # code -1: null
         if rated.any():
             names.append(name)
             np.maximum(severity, rated, out=severity)

@@ -22,6 +22,13 @@ ds: Any = pyarrow.dataset
 MAX_BINS: Final = 700  # bins across a range
 MAX_CELLS: Final = 1_000_000  # bins of members in a response
 PLACE: Final = "at:"  # prefix of columns with places along further axes
+NO_MEMBER: Final = "(no member)"  # name of the last member, if a row has none
+
+
+def number_members(column: Any, names: Any) -> Ints:
+    """Return the number of each row's member; rows without a member have the last number."""
+    found = pc.index_in(column, names)
+    return pc.fill_null(found, len(names) - 1).to_numpy()  # type: ignore[no-any-return]
 
 
 class AxisCells(NamedTuple):
@@ -46,7 +53,7 @@ class Axis(Protocol):
     def count(self, first: int, last: int) -> int:
         """Return about how many events a range has."""
 
-    def cells(self, first: int, last: int) -> AxisCells:
+    def read_cells(self, first: int, last: int) -> AxisCells:
         """Return the cells of a range; bins are relative to `low`."""
 
 
@@ -80,7 +87,7 @@ class LevelAxis:
         end = np.searchsorted(bins, (last - self.low) // width, side="right")
         return int(before[end] - before[begin])
 
-    def cells(self, first: int, last: int) -> AxisCells:
+    def read_cells(self, first: int, last: int) -> AxisCells:
         """Return the cells of the finest level that divides the range into at most `MAX_BINS`."""
         fitting = [one for one in self._levels if (last - first) // one["width"] <= MAX_BINS]
         for level in reversed(fitting or self._levels[:1]):
@@ -113,7 +120,7 @@ class ColumnAxis:
         table = self._events.to_table(columns=columns, filter=ds.field(self.column).is_valid())
         place = table[self.column].to_numpy()
         order = np.argsort(place, kind="stable")
-        number = pc.fill_null(pc.index_in(table["member"], self._members), -1).to_numpy()
+        number = number_members(table["member"], self._members)
         errors = table["severity"].to_numpy() == ERROR if has_errors else np.zeros(len(place), bool)
         return place[order], number[order], errors[order]
 
@@ -122,16 +129,16 @@ class ColumnAxis:
         places = self._rows[0]
         return int(np.searchsorted(places, last, "right") - np.searchsorted(places, first))
 
-    def cells(self, first: int, last: int) -> AxisCells:
+    def read_cells(self, first: int, last: int) -> AxisCells:
         """Return the cells of a range in `MAX_BINS` bins."""
         places, member, errors = self._rows
         part = slice(np.searchsorted(places, first), np.searchsorted(places, last, "right"))
         width = max(1, -(-(last - first + 1) // MAX_BINS))
-        members = len(self._members) + 1
-        key = (places[part] - self.low) // width * members + member[part] + 1
+        members = len(self._members)
+        key = (places[part] - self.low) // width * members + member[part]
         keys, at = np.unique(key, return_inverse=True)
         counts = [
             np.bincount(at, weights, len(keys)).astype(np.int64)
             for weights in (None, errors[part].astype(np.float64))
         ]
-        return AxisCells(width, keys // members, keys % members - 1, *counts)
+        return AxisCells(width, keys // members, keys % members, *counts)

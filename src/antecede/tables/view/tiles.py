@@ -52,7 +52,14 @@ from antecede.tables.view.findings import FindingInputs, rows_to_places
 from antecede.tables.view.render_model import EPOCH_NS, RenderModel, collect_whole, picture
 from antecede.tables.view.search import list_columns, match_rows, read_terms
 from antecede.tables.view.severity import ERROR
-from antecede.tables.view.tile_axes import PLACE, Axis, ColumnAxis, LevelAxis
+from antecede.tables.view.tile_axes import (
+    NO_MEMBER,
+    PLACE,
+    Axis,
+    ColumnAxis,
+    LevelAxis,
+    number_members,
+)
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -234,7 +241,7 @@ def _clear(folder: Path) -> None:
 def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
     grouped = pa.table({"member": member, "at": at}).group_by("member")
     table = grouped.aggregate([([], "count_all"), ("at", "min")]).sort_by("member")
-    listed = [*names.to_pylist(), "(no member)"]
+    listed = [*names.to_pylist(), NO_MEMBER]
     member = [listed[k] for k in table["member"].to_pylist()]
     table_of_members = pa.table(
         {"member": member, "rows": table["count_all"], "first": table["at_min"]}
@@ -286,7 +293,7 @@ class Tiles:
         self._focus = None if focus is None else self._find_event(focus)
         first_error = self._description.get("lists", {}).get("first_error", -1)
         start = first_error if self._focus is None else self._focus
-        self._start = None if start < 0 else start
+        self._start = start if self._has_event(start) else None
 
     def version(self) -> str:
         """Return a constant: tiles do not change."""
@@ -334,6 +341,10 @@ class Tiles:
             if len(rows):
                 return int(pc.min(rows["file_order"]).as_py())
         raise InputError(f"{event} is not in the tiles", path=str(self._folder))
+
+    def _has_event(self, place: int) -> bool:
+        """Return whether the event at a position is in the tiles; they lack rows without a time."""
+        return bool(self._events.count_rows(filter=ds.field("file_order") == place))
 
     def _find_match(self, axis: Axis, terms_json: str, after: int, place: int) -> bytes:
         """Return the tile around the next match after `after` (first axis) and `place` (files)."""
@@ -490,7 +501,7 @@ class Tiles:
         meta["around"] = next(iter(np.flatnonzero(places == place).tolist()), -1)
         # The model has rows in the order of the table, and members numbered as in all tiles.
         members = causality.events["member"].combine_chunks()
-        number = pc.fill_null(pc.index_in(members, self._members["member"]), -1).to_numpy()
+        number = number_members(members, self._members["member"])
         return pack_block(
             meta,
             {
@@ -527,7 +538,7 @@ class Tiles:
 
     def _read_grid(self, axis: Axis, first: int, last: int) -> bytes:
         """Return the number of events of each member in each bin of a range."""
-        cells = axis.cells(first, last)
+        cells = axis.read_cells(first, last)
         nothing = Trace(SCHEMA.empty_table(), QUARANTINE_SCHEMA.empty_table(), "table", {})
         causality = Causality(nothing, by=EVENTS, part=True)
         shown = picture(nothing, title=self.title, with_findings=False, causality=causality)
@@ -601,7 +612,7 @@ class Tiles:
     def _build_overview(self, axis: Axis) -> dict[str, Array]:
         """Return the numbers of events and errors in equal parts of the axis."""
         if axis.name not in self._overviews:
-            cells = axis.cells(axis.low, axis.high)
+            cells = axis.read_cells(axis.low, axis.high)
             part = _divide(cells.bin.astype(np.float64) * cells.width, axis)
             self._overviews[axis.name] = {
                 f"overview.{name}": np.bincount(part, counts, FIRST_LEVEL_BINS)

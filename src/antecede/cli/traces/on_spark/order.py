@@ -11,7 +11,7 @@ from antecede.cli.spark_session import session
 from antecede.cli.traces import order_text
 from antecede.formatting import pluralize
 from antecede.progress import Progress
-from antecede.spark.sources import order_files, survey, tables_of, work_of
+from antecede.spark.sources import MISSING_SAMPLE, order_files, survey, tables_of, work_of
 from antecede.tables.kernels import measure_compile_time
 from antecede.tables.order import Status, refuse_empty
 from antecede.tables.trace import ReadOptions, describe_cells
@@ -44,6 +44,9 @@ def run_on_spark(
     print(f"ordered     {pluralize(done.rows, 'event')} in {took} -> {out} (a folder)")
     lacking = done.statuses[str(Status.MISSING_CAUSE)]
     order_text.print_ordered(done.spec, done.late, done.source, lacking, done.missing)
+    if done.joined_ids:
+        sample = f"of {MISSING_SAMPLE:,} references: " if done.missing > MISSING_SAMPLE else ""
+        order_text.print_joined_ids(done.joined_ids, sample)
     if done.cells is not None:
         order_text.print_no_causes(describe_cells(done.cells, found.details))
     order_text.print_columns(found.details, done.topics, done.renamed)

@@ -344,7 +344,8 @@ class ChosenColumns:
             self.unit = self._guess_unit([record])
 
 
-def _name_option(name: str, options: ReadOptions) -> str:
+def name_option(name: str, options: ReadOptions) -> str:
+    """Return the option of the command line for a column of the schema."""
     return "--group" if name == "run" and options.needs_run else f"--{_OPTIONS.get(name, name)}"
 
 
@@ -359,7 +360,7 @@ def find_columns(
             why = expressions.find_defect(column)
             if not can_grow or why:
                 why = f", and not a JMESPath expression ({why})" if why else ""
-                message = f"{_name_option(name, options)}: no column {column!r}{why}; columns are "
+                message = f"{name_option(name, options)}: no column {column!r}{why}; columns are "
                 message += ", ".join(known)[:300]
                 raise FormatError(message, path=source)
         return tuple(options.columns[name])

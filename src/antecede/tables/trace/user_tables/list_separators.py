@@ -53,11 +53,29 @@ def several_in_one(missing: Iterable[str], known_ids: Collection[str]) -> dict[s
     }
 
 
+def list_parts(missing: Iterable[str]) -> set[str]:
+    """Return the ids whose presence `several_in_one` tests for missing ids."""
+    parts: set[str] = set()
+    for name in missing:
+        for separator in SEPARATORS:
+            if separator in name:
+                parts.update(part.strip() for part in name.split(separator))
+        parts.update(_parse_text_list(name) or [])
+        if point := POINT.match(name.strip()):
+            parts.add(point[1])
+    return parts
+
+
+def _parse_text_list(name: str) -> list[str] | None:
+    text = name.strip()
+    return parse_list(text[1:-1]) if text[:1] in "[{(" and text[-1:] in "]})" else None
+
+
 def _detect_text_form(missing: Sequence[str], known_ids: Collection[str]) -> dict[str, Any]:
     found: dict[str, list[str]] = {}
     for name in missing:
         text = name.strip()
-        listed = parse_list(text[1:-1]) if text[:1] in "[{(" and text[-1:] in "]})" else None
+        listed = _parse_text_list(name)
         point = POINT.match(text)
         if text.lower() in NULLS:
             found.setdefault("null", []).append(name)

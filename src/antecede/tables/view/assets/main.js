@@ -449,9 +449,9 @@ class App {
       next.pin = pin;
       if (row >= 0) next.choose(row);
       if (row >= 0) this.relate();
-    } else if (event) {
+    } else {
       this.pinned = -1;
-      for (let row = 0; row < next.size; row++) {
+      for (let row = 0; event && row < next.size; row++) {
         if (next.kind[row] === event[2] && next.ids.at(row) === event[0] && next.members.at(row) === event[1]) {
           next.choose(row);
           this.relate();

@@ -14,6 +14,7 @@ export const ERROR = 2;
 export const OWN = 1; // a cause at the same member other than its previous event
 export const REPEATED = 2; // repeated arrival of a copy
 
+const NO_MEMBER = "(no member)";
 const SEND = 0;
 const RECEIVE = 1;
 const DELIVER = 2;
@@ -40,7 +41,9 @@ export class RenderModel {
     this.axes = makeAxes(data, this.graph);
     /** Durations of spans in ns; NaN: none. */
     this.lasts = arrays.end?.map((end, row) => end - this.axes.event_time.values[row]) ?? null;
-    this.noMember = this.members.size;
+    // The members of tiles have one more name if a row has no member.
+    const isNamed = "member.rows" in arrays && this.members.value(this.members.size - 1) === NO_MEMBER;
+    this.noMember = this.members.size - (isNamed ? 1 : 0);
     this.member = Int32Array.from(this.members.codes, (code) => (code < 0 ? this.noMember : code));
     this.run = this.runs.size > 1 ? 0 : -1;
     this.chosen = -1;
@@ -85,7 +88,7 @@ export class RenderModel {
     }
     const names = [];
     for (let k = 0; k < this.noMember; k++) names.push(this.members.value(k));
-    names.push("(no member)");
+    names.push(NO_MEMBER);
     this.timelines = new Timelines(names, counts, firsts);
   }
 
@@ -93,7 +96,7 @@ export class RenderModel {
   setAllMembers(rows) {
     const names = [];
     for (let k = 0; k < this.noMember; k++) names.push(this.members.value(k));
-    names.push("(no member)");
+    names.push(NO_MEMBER);
     const counts = Float64Array.from({ length: names.length }, (_, k) => rows[k] ?? 0);
     this.timelines = new Timelines(names, counts, Int32Array.from(names, (_, k) => k));
     return undefined;
@@ -280,10 +283,9 @@ export class RenderModel {
 
   /** Return the rows at positions in the files; -1: not loaded. */
   rowsAt(places) {
-    const wanted = new Map(places.map((place, k) => [place, k]));
-    const found = places.map(() => -1);
-    this.data.arrays.place.forEach((place, row) => wanted.has(place) && (found[wanted.get(place)] = row));
-    return found;
+    const rows = new Map(places.map((place) => [place, -1])); // a place may be given twice
+    this.data.arrays.place.forEach((place, row) => rows.get(place) === -1 && rows.set(place, row));
+    return places.map((place) => rows.get(place));
   }
 
   /** Show only the chain and the timelines of its members, or all events. */

@@ -10,7 +10,7 @@ export function memberTable(app, view) {
   const rows = table.rowsAfter(app.step).map((cells, k) => {
     const made = el("div", { role: "row", class: "member-row" },
       el("span", { role: "rowheader", class: "member" }, plain(run.timelines[k].name, 200)),
-      cells.map((lines, j) => cell(table, table.columns[j], run.timelines[k].forwards && j === 0 ? [[{ text: "forwards", css: "soft" }]] : lines)));
+      cells.map((lines, j) => cell(table, table.columns[j], run.timelines[k].forwards && table.columns[j].css === "delivered" ? [[{ text: "forwards", css: "soft" }]] : lines)));
     made.style.top = `${layout.timelineY[k]}px`;
     made.style.height = `${table.needs[k]}px`;
     return made;
