@@ -256,7 +256,7 @@ def test_a_folder_is_never_replaced_unasked(
     assert main([*call, "--force"]) == 0
     assert not (tmp_path / "out.quarantine.parquet").exists()
     assert main(["order", str(out), "-o", str(out), "--engine", "spark", "--force"]) == 2
-    assert "read" in capsys.readouterr().err
+    assert "is input of this command" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.parquet"]
 
 
