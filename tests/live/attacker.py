@@ -10,15 +10,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from antecede.core.clocks.encoding.wire import block, varint
+from antecede.core.clocks.lanes import unit
+from antecede.core.group import Group
 from antecede.core.group.frames import format as frame
-from antecede.live import keys, wire
+from antecede.live import batches, keys, wire
+from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, member_of
-from antecede.live.lanes import SenderLog, SignedBatch
-from antecede.live.ordering import Ordering
+from antecede.live.lanes import SignedBatch
 from antecede.live.peer import Peer
 from antecede.live.seals import CertifiedSignatures
 from antecede.live.settings import Settings
 from antecede.live.tls import Tls
+from tests.live.observation import observe
+from tests.live.peer_control import is_sending
 
 ROOM = "attacked"
 NAMES = ("alice", "bob", "carol", "mallory")
@@ -50,7 +54,7 @@ async def honest(folder: Path, *names: str, **more: Any) -> AsyncIterator[list[P
         await peers[0].bootstrap()
         for one in peers[1:]:
             await one.join(peers[0].address)
-        await until(lambda: all(len(one.node.greeted) >= len(names) - 1 for one in peers))
+        await until(lambda: all(len(observe(one).connected) >= len(names) - 1 for one in peers))
         await until(lambda: all(len(one.members) == len(names) for one in peers))
         yield peers
 
@@ -65,12 +69,11 @@ async def settled(*peers: Peer) -> None:
     """Wait until all have what all have said."""
 
     def same() -> bool:
-        return all(
-            not one.node.active.unsent
-            and other.node.active.lanes.newest(one.node.lane)
-            == one.node.active.lanes.newest(one.node.lane)
-            for one in peers
-            for other in peers
+        states = [observe(one) for one in peers]
+        return not any(map(is_sending, peers)) and all(
+            other.newest(one.sender_id) == one.newest(one.sender_id)
+            for one in states
+            for other in states
         )
 
     await until(same)
@@ -171,7 +174,11 @@ class Attacker:
         self.lane = f"{name}~{life}"
         self.settings = Settings(group_name=ROOM)
         self.seals = CertifiedSignatures(self.tls, ROOM, self.lane, time.time)
-        self.ordering: Ordering | None = None
+        self.group: Group | None = None
+        """Ordering group, which makes its batches."""
+        self.batches: list[SignedBatch] = []
+        self.sent = 0
+        """Messages in these."""
         self.group_tag = b""
         self.lines: list[Line] = []
         self.names: list[str] = []
@@ -197,13 +204,8 @@ class Attacker:
         await first.say(self.hello())
         welcome = wire.unpack_join_reply(await first.until(wire.JOIN_REPLY))
         self.group_tag = welcome.group
-        ordering = Ordering(self.lane, self.settings, self.seals.seal, welcome.invitation)
-        ordering.lanes.begin(welcome.frontier)
-        ordering.lanes.by_name[self.lane] = SenderLog()
-        ordering.members = dict(welcome.members)
-        ordering.change(Change(ChangeKind.JOINED, self.lane))
-        ordering.flush()
-        self.ordering = ordering
+        self.group = self.settings.group(self.lane, welcome.invitation)
+        self.announce(Change(ChangeKind.JOINED, self.lane))
         self.names = [self.lane, *welcome.members]
         lines = [first]
         for one in peers[1:]:
@@ -217,20 +219,40 @@ class Attacker:
 
     def say(self, payload: bytes = b"hello") -> int:
         """Make the next batch of its own; returns its number."""
-        assert self.ordering is not None
-        self.ordering.say(payload)
-        self.ordering.flush()
-        return self.ordering.lanes.newest(self.lane)
+        self.sent += 1
+        return self._make_batch(Batch(self.sent, [payload]))
+
+    def announce(self, *changes: Change) -> int:
+        """Make the next batch of its own, of changes of the group; returns its number."""
+        return self._make_batch(Batch(self.sent + 1, [], changes))
+
+    def _make_batch(self, batch: Batch) -> int:
+        assert self.group is not None
+        sent = self.group.send(batches.pack(batch))
+        self.batches.append(self.seal(sent.seq, bytes(sent)))
+        return sent.seq
 
     def sealed(self, number: int) -> SignedBatch:
-        assert self.ordering is not None
-        return self.ordering.lanes.by_name[self.lane].get(number)
+        return self.batches[number - 1]
 
     def seal(self, number: int, raw: bytes) -> SignedBatch:
         return SignedBatch(self.seals.seal(number, raw), raw)
 
     def parts(self, number: int) -> Any:
         return frame.unpack("idr", self.sealed(number).wire)
+
+    def seal_with_cause(self, number: int, cause: tuple[str, int]) -> SignedBatch:
+        """Return a batch of its own with one more cause: sender id and number."""
+        assert self.group is not None
+        protocol, known = self.group._state.protocol, self.group._state.roster.numbers
+        parts = self.parts(number)
+        message = protocol.decode(parts.control, parts.payload)
+        sender_id, seq = cause
+        place = known.get(sender_id, 77)
+        message = message._replace(causes=message.causes | unit(place, seq))
+        names = {**parts.names, place: sender_id}
+        raw = frame.pack(parts._replace(control=protocol.encode(message), names=names))
+        return self.seal(number, raw)
 
     def own(self, number: int) -> bytes:
         """Return the frame of a batch of its own."""

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from antecede.live.events import Message, View, member_of
+from antecede.live.events import Message, View
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
 
@@ -49,7 +49,8 @@ async def look(peer: Peer, log: int) -> None:
     """Log with whom it is connected, when that changes."""
     before = ""
     while True:
-        now = ",".join(sorted(map(member_of, peer.node.greeted)))
+        others = peer.status().members
+        now = ",".join(sorted(one.name for one in others if one.state != "away"))
         if now != before:
             os.write(log, f"C {time.monotonic_ns()} {now or '-'}\n".encode())
         before = now
@@ -73,7 +74,7 @@ async def live(folder: Path, name: str, listen_at: str, join: str, rate: float, 
         heartbeat_s=0.2,
         failure_timeout_s=1.5,
     ) as peer:
-        os.write(log, f"R {peer.status().delivered} {peer.node.lane}\n".encode())
+        os.write(log, f"R {peer.status().delivered} {peer.status().sender_id}\n".encode())
         if join == "-":
             await peer.bootstrap()
         else:

@@ -15,6 +15,7 @@ from antecede.live.drivers.addresses import (
     split_address,
     split_listening,
 )
+from tests.live.observation import observe
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,8 @@ def test_a_peer_that_listens_everywhere_advertises_no_wildcard(
     async def run() -> tuple[str, str]:
         async with Peer("a", insecure=True, listen="0.0.0.0:0") as peer:
             await peer.bootstrap()
-            ordering = peer.node.active
-            return peer.address, ordering.members[ordering.me]
+            state = observe(peer)
+            return peer.address, state.members[state.sender_id]
 
     address, told = asyncio.run(run())
     assert address == told
@@ -107,6 +108,7 @@ def test_what_a_peer_says_of_itself_counts() -> None:
     async def run() -> str:
         async with Peer("a", insecure=True, listen="0.0.0.0:0", address="a.example:7") as peer:
             await peer.bootstrap()
-            return peer.node.active.members[peer.node.lane]
+            state = observe(peer)
+            return state.members[state.sender_id]
 
     assert asyncio.run(run()) == "a.example:7"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -16,18 +15,19 @@ from typing import Any
 import pytest
 
 from antecede.core.clocks.encoding.wire import block, varint
-from antecede.core.clocks.lanes import unit
 from antecede.core.group.frames import format as frame
 from antecede.errors import LimitError, PeerError
-from antecede.live import batches, charges, greeting, node, upkeep, wire
-from antecede.live import ordering as ordering_module
+from antecede.live import batches, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind
 from antecede.live.lanes import SignedBatch
 from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
 from antecede.live.settings import Settings
+from tests.live import peer_control
 from tests.live.attacker import Attacker, Line, honest, make_keys, peer, settled, talk, until
+from tests.live.observation import observe
+from tests.live.peer_control import find_oldest, pause_writing, read_batch, watch_connection
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ async def attacked(
 
 
 def refused(one: Peer) -> int:
-    return one.node.rejected.total()
+    return observe(one).rejected.total()
 
 
 # -- in another's name -----------------------------------------------------------------------------
@@ -60,11 +60,11 @@ def refused(one: Peer) -> int:
 async def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         await talk((alice, bob))
-        lane = alice.node.lane
-        real = alice.node.active.lanes.by_name[lane]
+        lane = alice.status().sender_id
         await alice.send(b"the newest")
         await settled(alice, bob)
-        newest, sealed = real.newest, real.get(real.newest)
+        newest = observe(alice).newest(lane)
+        sealed = read_batch(alice, lane, newest)
         false = {
             "invented": SignedBatch(b"x" * 64, b"invented"),
             "another number": sealed,
@@ -74,8 +74,8 @@ async def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> Non
         before = refused(bob)
         await to_bob.say(mallory.batch(lane, newest + 1, false))
         await until(lambda: refused(bob) > before)
-        assert "invalid signature" in bob.node.last_rejection
-        assert bob.node.active.lanes.newest(lane) == newest
+        assert "invalid signature" in bob.status().last_rejection
+        assert observe(bob).newest(lane) == newest
         assert [m.payload async for m in first(bob, 1)] == [b"the newest"]
         await talk((alice, bob))
 
@@ -92,7 +92,7 @@ async def test_nobody_greets_as_another(folder: Path) -> None:
     async with honest(folder, "alice", "bob") as (alice, bob):
         mallory = Attacker(folder)
         line = await mallory.call(bob)
-        await line.say(mallory.hello(lane=alice.node.lane, group=alice.node.group_tag))
+        await line.say(mallory.hello(lane=alice.status().sender_id, group=observe(alice).group_id))
         assert "mallory uses the sender id alice" in await line.last_word()
         await talk((alice, bob))
 
@@ -104,7 +104,7 @@ async def test_a_lane_is_shown_by_its_owner_alone(folder: Path) -> None:
         before = refused(bob)
         await to_bob.say(wire.pack_frame(wire.SIGNER, block(lane.encode()), own))
         await until(lambda: refused(bob) > before)
-        assert "has the certificate of mallory" in bob.node.last_rejection
+        assert "has the certificate of mallory" in bob.status().last_rejection
         await talk((alice, bob))
 
 
@@ -115,27 +115,26 @@ async def test_a_lane_is_shown_by_its_owner_alone(folder: Path) -> None:
 async def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         await talk((alice, bob))
-        lane = alice.node.lane
-        real = alice.node.active.lanes.by_name[lane]
+        lane = alice.status().sender_id
         await alice.send(b"once")
         await settled(alice, bob)
-        number = real.newest
-        sealed = real.get(number)
+        number = observe(alice).newest(lane)
+        sealed = read_batch(alice, lane, number)
         mallory.say(b"mine")
-        place = bob.node.active.place
+        place = bob.status().delivered
         await to_bob.say(mallory.own(2), mallory.own(2))
         for _ in range(50):
             await to_bob.say(mallory.batch(lane, number, sealed), mallory.own(1))
-        await until(lambda: bob.node.active.place >= place + 1)
+        await until(lambda: bob.status().delivered >= place + 1)
         await talk((alice, bob))
-        assert bob.node.active.place == place + 1 + 3
+        assert bob.status().delivered == place + 1 + 3
         await alice.leave(timeout_s=1)
         await until(lambda: "alice" not in bob.members)
         await to_bob.say(mallory.batch(lane, number, sealed))
         await to_bob.say(wire.pack_frame(wire.PING, varint(7)))
         await to_bob.until(wire.PONG)
-        assert bob.node.active.place == place + 4
-        assert set(bob.node.rejected) <= {"MismatchError"}, "alice, if she called once more"
+        assert bob.status().delivered == place + 4
+        assert set(observe(bob).rejected) <= {"MismatchError"}, "alice, if she called once more"
 
 
 @pytest.mark.parametrize("what", ["room", "order", "options", "group"])
@@ -175,7 +174,7 @@ async def test_a_frame_too_long_is_refused_by_its_length(
         line = (await mallory.join(bob))[0] if greeted else await mallory.call(bob)
         await line.say(varint(size) + bytes((kind,)))
         assert "frame" in await line.last_word()
-        assert bob.node.rejected["LimitError"] == 1
+        assert observe(bob).rejected["LimitError"] == 1
         await talk((alice, bob))
         mallory.close()
 
@@ -222,7 +221,7 @@ async def test_a_frame_that_cannot_be_ends_the_link_and_holds_up_nothing(
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         await to_bob.say(wrong(mallory))
         assert words in await to_bob.last_word()
-        assert bob.node.active.lanes.newest(mallory.lane) == 1
+        assert observe(bob).newest(mallory.lane) == 1
         await talk((alice, bob))
 
 
@@ -247,7 +246,7 @@ async def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
         assert await slow.last_word() == "no HELLO in time"
         await talk((alice, bob))
         await amid
-        await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
+        await until(lambda: observe(bob).newest(mallory.lane) == 2)
         dripping = False
         await before
         mallory.close()
@@ -256,11 +255,11 @@ async def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
 async def test_connections_that_never_greet_are_bounded(folder: Path) -> None:
     async with honest(folder, "alice", "bob", handshake_timeout_s=30) as (alice, bob):
         mallory = Attacker(folder)
-        for _ in range(node.UNGREETED + 20):
+        for _ in range(peer_control.SILENT + 20):
             await mallory.call(bob)
-        await until(lambda: bob.node.rejected["LimitError"] >= 20)
-        silent = [link for link in bob.node.links.values() if not link.lane]
-        assert len([link for link in silent if not link.closing]) <= node.UNGREETED
+        await until(lambda: observe(bob).rejected["LimitError"] >= 20)
+        silent = [one for one in peer_control.observe_connections(bob) if not one.is_greeted]
+        assert len([one for one in silent if not one.is_closing]) <= peer_control.SILENT
         carol = Attacker(folder, name="carol")
         await carol.join(bob, alice)
         await talk((alice, bob))
@@ -273,16 +272,16 @@ async def test_lives_of_one_member_are_connected_a_few_at_a_time(folder: Path) -
     async with honest(folder, "alice", "bob") as (alice, bob):
         some = [Attacker(folder, f"{k:08}") for k in range(12)]
         for one in some:
-            one.group_tag = bob.node.group_tag
+            one.group_tag = observe(bob).group_id
             line = await one.call(bob)
             await line.say(one.hello(frontier={f"x~{k:08}": 5 for k in range(200)}))
             await line.until(wire.ACK)
-        await until(lambda: len(bob.node.greeted) <= 1 + greeting.OF_ONE_NAME)
-        assert len(bob.node.active.lanes.heard) <= 1 + greeting.OF_ONE_NAME
+        await until(lambda: len(observe(bob).connected) <= 1 + peer_control.OF_ONE_NAME)
+        assert len(observe(bob).acknowledged) <= 1 + peer_control.OF_ONE_NAME
         await talk((alice, bob))
         for one in some:
             one.close()
-        await until(lambda: len(bob.node.active.lanes.heard) == 1)
+        await until(lambda: len(observe(bob).acknowledged) == 1)
 
 
 # -- bombs -----------------------------------------------------------------------------------------
@@ -332,31 +331,20 @@ async def test_false_causes_hold_up_nobody_else(folder: Path, cause: str) -> Non
     async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
         for _ in range(20):
             mallory.say(b"held for ever")
-        parts = mallory.parts(2)
-        ordering = mallory.ordering
-        assert ordering is not None
-        names = ordering.group._state.roster.numbers
-        protocol = ordering.group._state.protocol
-        message = protocol.decode(parts.control, parts.payload)
-        number, who, seq = {
-            "what is to come": (names[alice.node.lane], alice.node.lane, 10**9),
-            "a stranger": (77, "nobody~00000000", 1),
-            "itself": (names[mallory.lane], mallory.lane, 2),
+        false_cause = {
+            "what is to come": (alice.status().sender_id, 10**9),
+            "a stranger": ("nobody~00000000", 1),
+            "itself": (mallory.lane, 2),
         }[cause]
-        causes = message.causes | unit(number, seq)
-        control = protocol.encode(message._replace(causes=causes))
-        raw = frame.pack(parts._replace(control=control, names={**parts.names, number: who}))
         for line in (to_alice, to_bob):
-            false = mallory.seal(2, raw)
+            false = mallory.seal_with_cause(2, false_cause)
             await line.say(mallory.batch(mallory.lane, 2, false))
             await line.say(*(mallory.own(k) for k in range(3, 21)))
-        await until(
-            lambda: all(one.node.active.lanes.newest(mallory.lane) == 20 for one in (alice, bob))
-        )
+        await until(lambda: all(observe(one).newest(mallory.lane) == 20 for one in (alice, bob)))
         await talk((alice, bob))
         for one in (alice, bob):
-            assert one.node.active.group.stats().held <= 20
-            assert one.node.active.place == 3, "nothing of Mallory's is delivered"
+            assert one.status().held <= 20
+            assert one.status().delivered == 3, "nothing of Mallory's is delivered"
 
 
 async def test_lives_of_others_are_not_believed(folder: Path) -> None:
@@ -364,12 +352,10 @@ async def test_lives_of_others_are_not_believed(folder: Path) -> None:
         mallory.say(b"alice began anew")
         parts = mallory.parts(2)
         life = frame.Incarnation(1, 7, 2)
-        raw = frame.pack(parts._replace(known=((alice.node.lane, life),)))
+        raw = frame.pack(parts._replace(known=((alice.status().sender_id, life),)))
         for line in (to_alice, to_bob):
             await line.say(mallory.batch(mallory.lane, 2, mallory.seal(2, raw)))
-        await until(
-            lambda: all(one.node.active.lanes.newest(mallory.lane) == 2 for one in (alice, bob))
-        )
+        await until(lambda: all(observe(one).newest(mallory.lane) == 2 for one in (alice, bob)))
         await talk((alice, bob))
         await talk((alice, bob))
         assert not refused(alice) + refused(bob)
@@ -381,31 +367,31 @@ async def test_lives_of_others_are_not_believed(folder: Path) -> None:
 @pytest.mark.slow
 async def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-        link = bob.node.greeted[mallory.lane]
+        look = watch_connection(bob, mallory.lane)
         pings = b"".join(wire.pack_frame(wire.PING, varint(2**62)) for _ in range(500))
         to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
         for _ in range(20_000):
             to_bob.writer.write(pings)
             await asyncio.sleep(0)
-            if link.closing:
+            if look().is_closing:
                 break
-        await until(lambda: mallory.lane not in bob.node.greeted)
-        assert "not read" in bob.node.last_rejection
-        assert len(link.control) <= node.UNREAD + (1 << 18) // 12
+        await until(lambda: mallory.lane not in observe(bob).connected)
+        assert "not read" in bob.status().last_rejection
+        assert look().queued_frames <= peer_control.UNREAD + (1 << 18) // 12
         await talk((alice, bob))
 
 
 async def test_asking_for_all_again_and_again_costs_what_it_reads(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         await talk((alice, bob))
-        link = bob.node.greeted[mallory.lane]
+        look = watch_connection(bob, mallory.lane)
         rows = [(place, 0) for place in range(len(mallory.names))]
         for _ in range(300):
             await to_bob.say(wire.pack_rows(wire.NAK, rows))
         await to_bob.say(wire.pack_frame(wire.PING, varint(7)))
         await to_bob.until(wire.PONG)
-        assert len(link.cursors) <= len(mallory.names)
-        assert len(link.control) < 400
+        assert look().relayed <= len(mallory.names)
+        assert look().queued_frames < 400
         await talk((alice, bob))
 
 
@@ -418,23 +404,18 @@ async def test_lanes_that_are_invented_are_not_asked_for_without_end(folder: Pat
             mallory.names += names
             rows = [(first_place + k, 2**63) for k in range(5000)]
             await to_bob.say(wire.pack_names(names), wire.pack_rows(wire.ACK, rows))
-        await until(lambda: len(bob.node.outbound.places) > upkeep.STRANGERS)
+        await until(lambda: peer_control.count_named_senders(bob) > peer_control.ASKED_STRANGERS)
         await asyncio.sleep(0.5)
-        assert len(bob.node.outbound.places) <= upkeep.STRANGERS + 10
-        heard = bob.node.active.lanes.heard[mallory.lane]
-        assert len(heard) <= ordering_lanes() + 10
+        assert peer_control.count_named_senders(bob) <= peer_control.ASKED_STRANGERS + 10
+        heard = observe(bob).acknowledged[mallory.lane]
+        assert len(heard) <= peer_control.REPORTED_STRANGERS + 10
         await talk((alice, bob))
-        assert len(alice.node.greeted[bob.node.lane].names) <= upkeep.STRANGERS + 10
-
-
-def ordering_lanes() -> int:
-    from antecede.live import lanes
-
-    return lanes.STRANGERS
+        look = watch_connection(alice, bob.status().sender_id)
+        assert look().named <= peer_control.ASKED_STRANGERS + 10
 
 
 async def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering_module, "MAX_INCARNATIONS", 12)
+    monkeypatch.setattr(peer_control.MAX_INCARNATIONS, 12)
     async with attacked(folder) as (alice, bob, *_):
         words = []
         for k in range(1, 20):
@@ -448,8 +429,8 @@ async def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.M
             one.close()
         assert not any(words[:10])
         assert "has had 12 incarnations" in words[-1]
-        assert len(bob.node.active.guests) <= 1
-        assert len(bob.node.active.group.frontier()) <= 14
+        assert len(observe(bob).admitted) <= 1
+        assert peer_control.count_incarnations(bob) <= 14
         await talk((alice, bob))
 
 
@@ -465,7 +446,7 @@ def test_lives_that_begin_over_one_link_are_bounded(monkeypatch: pytest.MonkeyPa
     ordering = begun("a~00000000")
     lanes = [f"m~{k:08}" for k in range(14)]
     firsts = [begun(one, ordering.invite(one).invitation).lanes.by_name[one] for one in lanes]
-    monkeypatch.setattr(ordering_module, "MAX_INCARNATIONS", 12)
+    monkeypatch.setattr(peer_control.MAX_INCARNATIONS, 12)
     for lane, first in zip(lanes[:12], firsts, strict=False):
         assert ordering.take(lane, 1, first.get(1))
     with pytest.raises(LimitError, match="has had 12 incarnations"):
@@ -476,34 +457,27 @@ def test_lives_that_begin_over_one_link_are_bounded(monkeypatch: pytest.MonkeyPa
 async def test_saying_that_strangers_are_gone_is_bounded(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordering_module, "STRANGERS", 50)
+    monkeypatch.setattr(peer_control.MAX_EVICTED_STRANGERS, 50)
     async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-        ordering = mallory.ordering
-        assert ordering is not None
-        for k in range(200):
-            ordering.change(Change(ChangeKind.EVICTED, f"y~{k:08}", "no reason"))
-        ordering.flush()
+        strangers = [f"y~{k:08}" for k in range(200)]
+        mallory.announce(*(Change(ChangeKind.EVICTED, one, "no reason") for one in strangers))
         for line in (to_alice, to_bob):
             await line.say(mallory.own(2))
-        await until(lambda: len(bob.node.active.gone) == 50)
+        await until(lambda: len(observe(bob).departed) == 50)
         carol = Attacker(folder, name="carol")
         await carol.join(bob, alice)
         await talk((alice, bob))
-        assert len(bob.node.active.gone) == 50
+        assert len(observe(bob).departed) == 50
         carol.close()
 
 
 async def test_changes_that_change_nothing_are_no_views(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-        ordering = mallory.ordering
-        assert ordering is not None
-        for _ in range(500):
-            ordering.change(Change(ChangeKind.JOINED, mallory.lane, "127.0.0.1:1"))
-        ordering.flush()
-        before = len(bob.node.active.delivered)
+        mallory.announce(*[Change(ChangeKind.JOINED, mallory.lane, "127.0.0.1:1")] * 500)
+        before = observe(bob).undelivered_events
         await to_bob.say(mallory.own(2))
-        await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
-        assert len(bob.node.active.delivered) <= before + 1
+        await until(lambda: observe(bob).newest(mallory.lane) == 2)
+        assert observe(bob).undelivered_events <= before + 1
         await talk((alice, bob))
 
 
@@ -516,15 +490,15 @@ async def test_one_word_puts_nobody_out(folder: Path) -> None:
         lines = await mallory.join(alice, bob, carol)
         for line in lines:
             await line.say(wire.pack_frame(wire.BYE, b"evicted from the group: you are out"))
-        await until(lambda: not any(mallory.lane in p.node.greeted for p in (alice, bob)))
+        await until(lambda: not any(mallory.lane in observe(p).connected for p in (alice, bob)))
         for one in (alice, bob, carol):
             line = await mallory.call(one)
-            await line.say(mallory.hello(frontier={one.node.lane: 10**6}))
+            await line.say(mallory.hello(frontier={one.status().sender_id: 10**6}))
             await line.until(wire.NAK)
             await line.say(wire.pack_frame(wire.BYE, b"the store is an old copy: says mallory"))
             await line.until(-1)
         await talk((alice, bob, carol))
-        assert not any(one.node.out for one in (alice, bob, carol))
+        assert not any(observe(one).end_reason for one in (alice, bob, carol))
         mallory.close()
 
 
@@ -535,7 +509,7 @@ async def test_a_stranger_with_a_certificate_puts_nobody_out(folder: Path) -> No
             line = await stranger.call(one)
             await line.say(wire.pack_frame(wire.BYE, b"evicted from the group: you are out"))
         await talk((alice, bob))
-        assert not alice.node.out + bob.node.out
+        assert not observe(alice).end_reason + observe(bob).end_reason
 
 
 async def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
@@ -544,7 +518,7 @@ async def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
         await until(lambda: bob.members == ("alice", "bob"))
         mallory.say(b"still here")
         await to_bob.say(mallory.own(2))
-        await until(lambda: mallory.lane not in bob.node.greeted)
+        await until(lambda: mallory.lane not in observe(bob).connected)
         again = await mallory.call(bob)
         await again.say(mallory.hello(), wire.pack_names(mallory.names), mallory.own(2))
         assert "evicted from the group" in await again.last_word()
@@ -556,35 +530,34 @@ async def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
 async def test_who_makes_others_keep_much_is_sent_away_itself(
     folder: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "FALLBACK_BYTES", 1 << 20)
+    monkeypatch.setattr(peer_control.FALLBACK_BYTES, 1 << 20)
     more = {"max_memory_bytes": 1 << 20, "evict_slow_after_s": 1.0}
     async with honest(folder, "alice", "bob", **more) as (alice, bob):
         mallory = Attacker(folder)
         mallory.settings = alice.settings
         if how == "unknown member":
-            mallory.group_tag = bob.node.group_tag
+            mallory.group_tag = observe(bob).group_id
             line = await mallory.call(bob)
             await line.say(mallory.hello(frontier={f"y~{k:08}": 2**50 for k in range(9)}))
             await line.until(wire.ACK)
         else:
             _, line = await mallory.join(alice, bob)
-        await until(lambda: mallory.lane in bob.node.greeted)
+        await until(lambda: mallory.lane in observe(bob).connected)
         draining = asyncio.create_task(line.until(-1))
         if how == "says what waits":
             for _ in range(40):
                 mallory.say(bytes(100_000))
             for k in range(2, 42):
-                raw = _with_cause(mallory, alice.node.lane, k)
-                false = mallory.seal(k, raw)
+                false = mallory.seal_with_cause(k, (alice.status().sender_id, 10**9))
                 await line.say(mallory.batch(mallory.lane, k, false))
         else:
             taking = asyncio.create_task(_take_up_to(alice, b"\x27"))
             for k in range(40):
                 await bob.send(bytes([k]) * 100_000)
             await taking
-        await until(lambda: mallory.lane not in bob.node.greeted)
+        await until(lambda: mallory.lane not in observe(bob).connected)
         await until(lambda: bob.members == alice.members == ("alice", "bob"))
-        assert not alice.node.out + bob.node.out
+        assert not observe(alice).end_reason + observe(bob).end_reason
         await talk((alice, bob))
         draining.cancel()
         mallory.close()
@@ -596,18 +569,6 @@ async def _take_up_to(one: Peer, first: bytes) -> None:
             break
 
 
-def _with_cause(mallory: Attacker, who: str, number: int) -> bytes:
-    """Return a batch of its own that waits for what never comes."""
-    ordering = mallory.ordering
-    assert ordering is not None
-    parts = mallory.parts(number)
-    protocol, names = ordering.group._state.protocol, ordering.group._state.roster.numbers
-    message = protocol.decode(parts.control, parts.payload)
-    causes = message.causes | unit(names[who], 10**9)
-    control = protocol.encode(message._replace(causes=causes))
-    return frame.pack(parts._replace(control=control, names={**parts.names, names[who]: who}))
-
-
 async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
     async with honest(folder, "alice", "bob") as (alice, bob):
         mallory = Attacker(folder)
@@ -617,9 +578,8 @@ async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> Non
             await line.say(wire.pack_rows(wire.ACK, rows))
         await talk((alice, bob))
         await talk((alice, bob))
-        await until(lambda: alice.node.list_unacknowledged() == [])
-        lane = bob.node.active.lanes.by_name[bob.node.lane]
-        await until(lambda: lane.oldest > 1)
+        await until(lambda: not observe(alice).unacknowledged_by)
+        await until(lambda: find_oldest(bob, bob.status().sender_id) > 1)
         await lines[1].say(wire.pack_rows(wire.NAK, [(k, 0) for k in range(len(rows))]))
         await talk((alice, bob))
         carol = Attacker(folder, name="carol")
@@ -637,12 +597,12 @@ async def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
         for _ in range(80):
             await bob.send(bytes(100_000))
         async for message in alice:
-            if bob.node.active.lanes.newest(bob.node.lane) == alice.node.active.lanes.newest(
-                bob.node.lane
+            if observe(bob).newest(bob.status().sender_id) == observe(alice).newest(
+                bob.status().sender_id
             ):
                 assert message.payload
                 break
-        await until(lambda: mallory.lane not in bob.node.greeted)
+        await until(lambda: mallory.lane not in observe(bob).connected)
         assert "mallory" in bob.members
 
 
@@ -655,25 +615,17 @@ async def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Pat
         no = mallory.seal(2, raw)
         await to_alice.say(mallory.batch(mallory.lane, 2, yes))
         await to_bob.say(mallory.batch(mallory.lane, 2, no))
-        await until(
-            lambda: all(one.node.active.lanes.newest(mallory.lane) == 2 for one in (alice, bob))
-        )
+        await until(lambda: all(observe(one).newest(mallory.lane) == 2 for one in (alice, bob)))
         assert [[m.payload async for m in first(one, 1)] for one in (alice, bob)] == [
             [b"yes"],
             [b"no"],
         ], "until then each has what it was told"
-        link = bob.node.greeted[alice.node.lane]
-        link.names.append(mallory.lane)
-        place = len(link.names) - 1
-        handed_on = varint(place) + varint(2) + block(yes.seal) + yes.wire
-        bob.node.receive(link.number, wire.pack_frame(wire.BATCH, handed_on), link.heard_ns)
-        bob._running.soon()
-        proof = bob.node.proofs[mallory.lane]
-        assert (proof.number, proof.one, proof.other) == (2, no, yes)
-        assert bob.node.rejected["ConflictError"] == 1
-        assert not link.closing, "who hands it on is not blamed"
-        link.names.pop()
-        assert "proven faulty" in bob.node.last_rejection
+        look = watch_connection(bob, alice.status().sender_id)
+        peer_control.receive_relayed(bob, alice.status().sender_id, mallory.lane, 2, yes)
+        assert peer_control.find_equivocation(bob, mallory.lane) == (2, no, yes)
+        assert observe(bob).rejected["ConflictError"] == 1
+        assert not look().is_closing, "who hands it on is not blamed"
+        assert "proven faulty" in bob.status().last_rejection
         bob.evict("mallory", "it says otherwise to others")
         await until(lambda: alice.members == bob.members == ("alice", "bob"))
         await talk((alice, bob))
@@ -683,32 +635,32 @@ async def test_a_forged_contradiction_proves_nothing(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         await alice.send(b"said once")
         await settled(alice, bob)
-        real = bob.node.active.lanes.by_name[alice.node.lane]
-        number, sealed = real.newest, real.get(real.newest)
+        lane = alice.status().sender_id
+        number = observe(bob).newest(lane)
+        sealed = read_batch(bob, lane, number)
         false = SignedBatch(sealed.seal, sealed.wire[:-1] + b"!")
-        await to_bob.say(mallory.batch(alice.node.lane, number, false))
-        await until(lambda: bob.node.rejected["ConflictError"] == 1)
-        assert "without proof" in bob.node.last_rejection
-        assert not bob.node.proofs
+        await to_bob.say(mallory.batch(lane, number, false))
+        await until(lambda: observe(bob).rejected["ConflictError"] == 1)
+        assert "without proof" in bob.status().last_rejection
+        assert not observe(bob).equivocations
         await talk((alice, bob))
         assert "alice" in bob.members
 
 
 async def test_what_a_batch_says_of_others_is_not_heeded(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-        ordering = mallory.ordering
-        assert ordering is not None
-        ordering.change(Change(ChangeKind.LEFT, alice.node.lane))
-        ordering.change(Change(ChangeKind.JOINED, "carol~00000000", "127.0.0.1:1"))
-        ordering.flush()
+        mallory.announce(
+            Change(ChangeKind.LEFT, alice.status().sender_id),
+            Change(ChangeKind.JOINED, "carol~00000000", "127.0.0.1:1"),
+        )
         for line in (to_alice, to_bob):
             await line.say(mallory.own(2))
-        await until(lambda: all(mallory.lane in one.node.active.spoiled for one in (alice, bob)))
+        await until(lambda: all(mallory.lane in observe(one).distrusted for one in (alice, bob)))
         assert alice.members == bob.members == ("alice", "bob", "mallory")
         await talk((alice, bob))
         mallory.say(b"nobody hears this")
         await to_bob.say(mallory.own(3))
-        await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 3)
+        await until(lambda: observe(bob).newest(mallory.lane) == 3)
         await talk((alice, bob))
 
 
@@ -719,12 +671,6 @@ def test_numbers_of_messages_are_bounded() -> None:
 
 
 # -- handed on after a restart ---------------------------------------------------------------------
-
-
-def hold_up(one: Peer, other: Peer) -> None:
-    """Let nothing more go from one to another, as a socket that takes no more."""
-    link = one.node.greeted[other.node.lane]
-    one._running.connections[link.number].paused_since = time.monotonic_ns()
 
 
 async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
@@ -738,20 +684,20 @@ async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
         await alice.join(bob.address)
         await carol.join(bob.address)
         await settled(alice, bob, carol)
-        lane = alice.node.lane
-        hold_up(alice, carol)
+        lane = alice.status().sender_id
+        pause_writing(alice, "carol")
         await alice.send(b"the last")
         await settled(alice, bob)
         await bob.flush()
-        await until(lambda: bob.node.safe().get(lane) == alice.node.active.lanes.newest(lane))
+        await until(lambda: observe(bob).logs[lane].stored == observe(alice).newest(lane))
         await alice.close()
         await bob.close()
-        assert carol.node.active.lanes.newest(lane) < bob.node.active.lanes.newest(lane)
+        assert observe(carol).newest(lane) < observe(bob).newest(lane)
         async with peer(folder, "bob", listen=bob.address, **stored) as again:
             async with asyncio.timeout(20):
                 assert [m.payload async for m in first(carol, 1)] == [b"the last"]
             for one in (carol, again):  # a call to whom one has called meanwhile is let go
-                assert not one.node.rejected.keys() - {"handshake"}
+                assert not observe(one).rejected.keys() - {"handshake"}
             await again.leave()
 
 
@@ -761,19 +707,21 @@ async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
 async def test_who_is_replaced_is_told_by_its_next_life(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charges, "WHILE_NS", 10**15)
+    monkeypatch.setattr(peer_control.EVICTION_VOTE_NS, 10**15)
     async with honest(folder, "alice", "bob", "carol", "mallory") as (alice, bob, *others):
         for one in others:
             await one.close()
-        await until(lambda: not {one.node.lane for one in others} & alice.node.greeted.keys())
+        await until(
+            lambda: not {one.status().sender_id for one in others} & observe(alice).connected
+        )
         async with peer(folder, "alice") as again:
             await again.join(bob.address)
-            await until(lambda: alice.node.out)
-            assert alice.node.out == "another incarnation of alice has started"
+            await until(lambda: observe(alice).end_reason)
+            assert observe(alice).end_reason == "another incarnation of alice has started"
             with pytest.raises(PeerError, match="out of the group: another incarnation of alice"):
                 await alice.send(b"still here")
             assert again.members == bob.members == ("alice", "bob", "carol", "mallory")
-            assert not again.node.out
+            assert not observe(again).end_reason
             assert not refused(again)
 
 
@@ -785,9 +733,9 @@ async def test_who_is_replaced_is_told_why_by_the_others(folder: Path, listens: 
         peer(folder, "alice", listen=where) as alice,
     ):
         await alice.join(carol.address)
-        await until(lambda: len(alice.node.greeted) == 2)
+        await until(lambda: len(observe(alice).connected) == 2)
         async with peer(folder, "alice") as again:
-            again.node.timers.tell = lambda address: None  # type: ignore[method-assign]
+            peer_control.keep_quiet_to_replaced(again)
             await again.join(bob.address)
-            await until(lambda: alice.node.out)
-            assert alice.node.out == "another incarnation of alice has started"
+            await until(lambda: observe(alice).end_reason)
+            assert observe(alice).end_reason == "another incarnation of alice has started"

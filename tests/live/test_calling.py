@@ -14,6 +14,7 @@ from antecede.live import keys
 from antecede.live.drivers import calling
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
+from tests.live.observation import observe
 
 
 def listening() -> socket.socket:
@@ -67,9 +68,9 @@ async def test_who_says_nothing_more_does_not_keep_its_connection(tmp_path: Path
         silent = await asyncio.to_thread(_shown, tls["bob"].client(), host, int(port))
         with silent:
             async with asyncio.timeout(10):
-                while not ann.node.links:
+                while not observe(ann).connections:
                     await asyncio.sleep(0.01)
-                while ann.node.links:
+                while observe(ann).connections:
                     await asyncio.sleep(0.01)
 
 

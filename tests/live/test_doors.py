@@ -17,9 +17,12 @@ from typing import Any
 import pytest
 
 from antecede.live import keys
-from antecede.live.drivers.door import HALF_OPEN
 from antecede.live.peer import Peer
+from tests.live import peer_control
 from tests.live.attacker import Attacker, honest, make_keys, peer, talk, tls, until
+from tests.live.certificates import set_validity
+from tests.live.observation import observe
+from tests.live.peer_control import HALF_OPEN
 
 CALLERS = 10_000
 
@@ -65,8 +68,6 @@ def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descri
         async with honest(folder, "alice", "bob") as (alice, bob):
             loop = asyncio.get_running_loop()
             host, port = alice.address.rsplit(":", 1)
-            door = alice._running._door
-            assert door is not None
             sockets: list[socket.socket] = []
             most = 0
 
@@ -80,21 +81,24 @@ def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descri
                 nonlocal most
                 while len(sockets) < CALLERS:
                     await asyncio.gather(*(call() for _ in range(100)))
-                    most = max(most, len(door._half_open))
+                    most = max(most, peer_control.count_half_open(alice))
 
             flooding = asyncio.create_task(flood())
             await asyncio.sleep(0.2)
             async with peer(folder, "carol") as carol:
                 await carol.join(alice.address, timeout_s=15)
-                await until(lambda: len(carol.node.greeted) == 2)
+                await until(lambda: len(observe(carol).connected) == 2)
                 await talk((alice, bob, carol))
                 await flooding
                 await talk((alice, bob, carol))
             assert len(sockets) == CALLERS
             assert most <= HALF_OPEN
-            assert len(alice._running.connections) <= 3
+            assert peer_control.count_sockets(alice) <= 3
             await until(
-                lambda: door.dropped + alice.node.rejected.total() >= CALLERS - HALF_OPEN - 512
+                lambda: (
+                    peer_control.count_dropped(alice) + observe(alice).rejected.total()
+                    >= CALLERS - HALF_OPEN - 512
+                )
             )
             for one in sockets:
                 one.close()
@@ -105,7 +109,7 @@ def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descri
 async def test_bytes_that_drip_into_a_handshake_are_given_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("antecede.live.drivers.door.HANDSHAKE_S", 0.5)
+    monkeypatch.setattr(peer_control.HANDSHAKE_S, 0.5)
     async with honest(folder, "alice", "bob") as (alice, bob):
         host, port = alice.address.rsplit(":", 1)
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -115,11 +119,11 @@ async def test_bytes_that_drip_into_a_handshake_are_given_up(
         with pytest.raises(ssl.SSLWantReadError):
             half.do_handshake()
         for byte in hello.read()[:200]:
-            if alice.node.rejected["handshake"]:
+            if observe(alice).rejected["handshake"]:
                 break
             writer.write(bytes([byte]))
             await asyncio.sleep(0.02)
-        await until(lambda: alice.node.rejected["handshake"] == 1)
+        await until(lambda: observe(alice).rejected["handshake"] == 1)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         await talk((alice, bob))
@@ -129,41 +133,24 @@ async def test_bytes_that_drip_into_a_handshake_are_given_up(
 # -- certificates ----------------------------------------------------------------------------------
 
 
-def short_lived(folder: Path, name: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a member a certificate that soon expires."""
-    build = keys._builder
-
-    def soon(*arguments: Any) -> Any:
-        builder = build(*arguments)
-        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-        builder._not_valid_after = now + datetime.timedelta(seconds=seconds)
-        return builder
-
-    with monkeypatch.context() as patch:
-        patch.setattr(keys, "_builder", soon)
-        keys.make_member(folder, name, force=True)
-
-
 @pytest.mark.slow
-async def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short_lived(folder, "bob", 3, monkeypatch)
+async def test_a_certificate_that_expires_ends_no_connection_and_opens_none(folder: Path) -> None:
+    set_validity(folder, "bob", datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=3))
     async with honest(folder, "alice", "bob") as (alice, bob):
         end = time.time() + 3.2
         await talk((alice, bob))
         while time.time() < end:
             await asyncio.sleep(0.05)
         await talk((alice, bob))
-        await until(lambda: bob.node.find_acknowledged() >= bob.node.active.newest_with_messages())
+        await until(lambda: not observe(bob).unacknowledged_by)
         async with peer(folder, "carol") as carol:
             await carol.join(alice.address)
             await talk((alice, carol))
-            link = alice.node.greeted[bob.node.lane]
-            alice.node.end(link, "a test")
-            await until(lambda: bob.node.lane not in alice.node.greeted)
-            await until(lambda: alice.node.rejected["certificate"] > 0)
-            assert bob.node.lane not in alice.node.greeted
+            lane = bob.status().sender_id
+            peer_control.disconnect(alice, lane)
+            await until(lambda: lane not in observe(alice).connected)
+            await until(lambda: observe(alice).rejected["certificate"] > 0)
+            assert lane not in observe(alice).connected
             await talk((alice, carol))
 
 
@@ -175,22 +162,22 @@ async def test_a_renewed_certificate_counts_from_the_next_start(
         await alice.bootstrap()
         async with peer(folder, "bob", store=store) as bob:
             await bob.join(alice.address)
-            lane = bob.node.lane
+            lane = bob.status().sender_id
             await until(lambda: "bob" in alice.members)
             await talk((alice, bob))
-            before = bob.node.seals.owner(lane)
+            before = observe(bob).logs[lane].signer
             keys.make_member(folder, "bob", force=True)
             await talk((alice, bob))
-            assert bob.node.seals.owner(lane) == before
+            assert observe(bob).logs[lane].signer == before
         async with peer(folder, "bob", store=store) as bob:
-            assert bob.node.lane == lane
-            assert bob.node.seals.owner(lane) != before
-            await until(lambda: lane in alice.node.greeted)
+            assert bob.status().sender_id == lane
+            assert observe(bob).logs[lane].signer != before
+            await until(lambda: lane in observe(alice).connected)
             await bob.send(b"renewed")
             async for message in alice:
                 if message.payload == b"renewed":
                     break
-            assert alice.node.seals.owner(lane) == bob.node.seals.owner(lane)
+            assert observe(alice).logs[lane].signer == observe(bob).logs[lane].signer
 
 
 async def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
@@ -198,7 +185,7 @@ async def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
         mallory, twin = Attacker(folder), Attacker(folder)
         await mallory.join(alice, bob)
         line = await twin.call(bob)
-        await line.say(twin.hello(group=bob.node.group_tag))
+        await line.say(twin.hello(group=observe(bob).group_id))
         assert "second key" in await line.last_word()
         await talk((alice, bob))
         mallory.close()
@@ -223,14 +210,15 @@ def test_a_wall_clock_that_jumps_changes_nothing(
             alice,
             bob,
         ):
-            links = dict(alice.node.greeted)
+            before = observe(alice)
             await talk((alice, bob))
             offset = max(days, 0) * 86400.0 or -200.0
             await talk((alice, bob))
             await asyncio.sleep(1.5)
             await talk((alice, bob))
-            assert alice.node.greeted == links
-            assert not alice.node.rejected
+            after = observe(alice)
+            assert (after.connections, after.connected) == (before.connections, before.connected)
+            assert not after.rejected
 
     asyncio.run(work())
 
@@ -256,17 +244,19 @@ def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> Non
                 assert "invalid signature" in await to_bob.last_word()
                 await talk((alice, bob))
                 return
-            await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
-            await until(lambda: alice.node.rejected["DecodeError"] > 0)
-            assert alice.node.last_rejection.startswith("bob: batch 2 of mallory")
-            assert bob.node.lane in alice.node.greeted, "who hands it on is not blamed"
+            await until(lambda: observe(bob).newest(mallory.lane) == 2)
+            await until(lambda: observe(alice).rejected["DecodeError"] > 0)
+            assert alice.status().last_rejection.startswith("bob: batch 2 of mallory")
+            assert bob.status().sender_id in observe(alice).connected, (
+                "who hands it on is not blamed"
+            )
             await bob.send(b"depends on it")
             await alice.send(b"depends on nothing")
             async for message in bob:
                 if message.payload == b"depends on nothing":
                     break
             await asyncio.sleep(0.3)
-            assert alice.node.active.group.stats().held == 1, "as the page on trust says"
+            assert alice.status().held == 1, "as the page on trust says"
             mallory.close()
 
     asyncio.run(work())

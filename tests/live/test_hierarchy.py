@@ -15,11 +15,10 @@ import pytest
 
 from antecede.errors import BufferFullError, LocalError, PeerError
 from antecede.live.events import Message, View
-from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.peer import Peer
 from antecede.live.status import format_status, status_from_json, status_to_json
 from tests.conftest import ROOT
+from tests.live import peer_control
 from tests.live.loops import joined, take, until
 
 QUICK = {"heartbeat_s": 0.2, "failure_timeout_s": 1.0, "evict_after_s": 1.0}
@@ -99,9 +98,7 @@ async def test_a_super_peer_is_killed_and_those_inside_go_on_elsewhere() -> None
         for number in range(total):
             here.everybody[number % 5].send_nowait(str(number).encode())
             if number == 10:
-                for connection in list(first._running.connections.values()):
-                    assert connection.transport is not None
-                    connection.transport.abort()
+                peer_control.abort_connections(first)
                 await first.close()
             await asyncio.sleep(0.01)
         await until(lambda: all(len(one) >= total * 4 // 5 for one in got.values()))
@@ -173,7 +170,7 @@ async def test_an_external_peer_goes_on_from_its_store(tmp_path: Path) -> None:
         one = peer("e", "external", store=path, evict_after_s=60)
         await one.__aenter__()
         await one.join(s.address)
-        lane = one.node.lane
+        lane = one.status().sender_id
         await one.send(b"1")
         await i.send(b"2")
         [message] = await take(i, 1)
@@ -183,7 +180,7 @@ async def test_an_external_peer_goes_on_from_its_store(tmp_path: Path) -> None:
         await one.close()
         await i.send(b"3")
         async with peer("e", "external", store=path, evict_after_s=60) as again:
-            assert again.node.lane == lane
+            assert again.status().sender_id == lane
             messages = await take(again, 2)  # the second was not asked for what comes next
             assert [m.payload for m in messages] == [b"2", b"3"]
             await again.send(b"4")
@@ -199,8 +196,7 @@ async def test_a_super_peer_says_nothing_and_puts_out_who_is_inside() -> None:
         first.evict("i0", "noise")
         with pytest.raises(PeerError, match="evicted by its super peer: noise"):
             await take(here.inside[0], 1)
-        assert isinstance(first.node, SuperNode)
-        assert [lane[:2] for lane in first.node.hub.inside] == ["i2"]
+        assert [lane[:2] for lane in peer_control.list_internal_peers(first)] == ["i2"]
 
 
 async def test_wrong_doors_are_said_in_words() -> None:
@@ -215,8 +211,8 @@ async def test_wrong_doors_are_said_in_words() -> None:
             differs = "its verify_all_signatures= differs: 'True' at v, 'False' at s1"
             with pytest.raises(PeerError, match=f"s of another group: {differs}"):
                 await v.join(here.supers[0].address)
-            supers = [one.node for one in here.supers]
-            assert not any(lane[0] == "v" for one in supers for lane in one.others())
+            lanes = [lane for one in here.supers for lane in peer_control.list_others(one)]
+            assert not any(lane[0] == "v" for lane in lanes)
         async with Peer("z", group_name="test", insecure=True, listen="127.0.0.1:0") as z:
             with pytest.raises(PeerError, match=r"its order= differs"):
                 await z.join(here.supers[0].address)
@@ -248,19 +244,16 @@ def test_what_does_not_go_together_is_refused(given: dict[str, Any], words: str)
 async def test_a_link_to_the_same_super_peer_that_breaks_is_taken_up_again() -> None:
     async with site() as here:
         one, other = here.inside[0], here.inside[1]
-        node = one.node
-        assert isinstance(node, InternalNode)
-        address = node._address
-        for connection in list(one._running.connections.values()):
-            assert connection.transport is not None
-            connection.transport.abort()
+        address = peer_control.find_internal_address(one)
+        peer_control.abort_connections(one)
         await other.send(b"while it was away")
         await one.send(b"and this")
         [message] = await take(one, 1)
         assert message.payload == b"while it was away"
         [message] = await take(other, 1)
         assert message.payload == b"and this"
-        assert (node._address, one.members) == (address, ("i0", "s1"))
+        assert peer_control.find_internal_address(one) == address
+        assert one.members == ("i0", "s1")
 
 
 @pytest.mark.slow
@@ -274,7 +267,7 @@ async def test_without_a_super_peer_what_is_said_is_kept_to_a_bound() -> None:
                 await s.close()
                 for _ in range(10):
                     i.send_nowait(b"." * 1000)
-                    i.node.turn()
+                    peer_control.make_batch(i)
                 words = r"not durable yet; max_memory_bytes=10000"
                 with pytest.raises(BufferFullError, match=words):
                     i.send_nowait(b"one more")
@@ -351,8 +344,8 @@ async def test_whoever_left_a_mesh_sends_nothing_more() -> None:
                 await one.send(b"more")
             with pytest.raises(PeerError, match=f"^{one.name} has left$"):
                 await one.join(here.supers[0].address)
-            await until(lambda one=one: not one.node.links)  # type: ignore[misc]
-            assert one.node.timers.dials(1 << 62) == []
+            await until(lambda one=one: not peer_control.observe_connections(one))  # type: ignore[misc]
+            assert peer_control.list_dials(one) == []
         for one in here.inside[1:]:
             found = {m.payload for m in await take(one, 2)}
             assert found == {b"last words of i0", b"last words of e"}

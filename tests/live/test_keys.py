@@ -20,7 +20,10 @@ from antecede.live.metrics import exposition
 from antecede.live.peer import Peer
 from antecede.live.status import format_status
 from antecede.live.tls import Tls
+from tests.live import peer_control
+from tests.live.certificates import set_validity
 from tests.live.loops import until
+from tests.live.observation import observe
 
 DAY = datetime.timedelta(days=1)
 
@@ -162,10 +165,8 @@ def test_key_and_certificate_belong_together(folder: Path) -> None:
         Tls(folder / "alice.pem", folder / "ca.pem", key=folder / "bob.pem")
 
 
-def test_an_expired_certificate_is_refused_at_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _make_in_the_past(folder, "old", monkeypatch)
+def test_an_expired_certificate_is_refused_at_once(folder: Path) -> None:
+    _make_in_the_past(folder, "old")
     with pytest.raises(InputError, match="is valid from"):
         tls(folder, "old")
 
@@ -204,7 +205,7 @@ async def test_who_has_no_sound_certificate_is_not_let_in(
             async with _stranger(folder, tmp_path / "other", how, monkeypatch) as stranger:
                 await stranger.join(alice.address, timeout_s=1.5)
         assert alice.members == ("alice",)
-        await until(lambda: alice.node.rejected)  # the caller is counted
+        await until(lambda: observe(alice).rejected)  # the caller is counted
         await bob.join(alice.address)
         await bob.send(b"hello")
         async for message in alice:
@@ -223,24 +224,16 @@ def _stranger(folder: Path, other: Path, how: str, monkeypatch: pytest.MonkeyPat
             (other / "ca.pem").read_bytes() + (folder / "ca.pem").read_bytes()
         )
         return peer("eve", tls(other, "eve"))
-    _make_in_the_past(folder, "eve", monkeypatch)
+    _make_in_the_past(folder, "eve")
     with monkeypatch.context() as patch:
         patch.setattr("antecede.live.tls.check_issued", lambda *_: None)
         return peer("eve", tls(folder, "eve"))
 
 
-def _make_in_the_past(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = keys._builder
-
-    def ended(*arguments: Any) -> Any:
-        builder = build(*arguments)
-        builder._not_valid_after = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - DAY
-        return builder
-
-    with monkeypatch.context() as patch:
-        patch.setattr(keys, "BACKDATED", 30 * DAY)
-        patch.setattr(keys, "_builder", ended)
-        keys.make_member(folder, name)
+def _make_in_the_past(folder: Path, name: str) -> None:
+    keys.make_member(folder, name)
+    now = datetime.datetime.now(datetime.UTC)
+    set_validity(folder, name, now - DAY, now - 30 * DAY)
 
 
 def test_a_name_that_is_none_is_not_believed() -> None:
@@ -281,13 +274,12 @@ def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
         ):
             await bob.bootstrap()
             await alice.join(bob.address)
-            [link] = alice.node.greeted.values()
-            alice.node.end(link, "a test")
+            number = peer_control.disconnect(alice, bob.status().sender_id)
             for _ in range(3):  # turns until the other end has closed, too
-                alice._running._turn()
-                link.control.append(b"an acknowledgement")
+                peer_control.run_step(alice)
+                peer_control.queue_frame(alice, number, b"an acknowledgement")
             assert alice.status().is_healthy
-            while not alice.node.greeted or link in alice.node.greeted.values():
+            while not observe(alice).connected or number in observe(alice).connections:
                 await asyncio.sleep(0.01)
             await bob.send(b"connected again")
             async for message in alice:

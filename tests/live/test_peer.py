@@ -15,7 +15,10 @@ from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
+from tests.live import peer_control
 from tests.live.loops import joined, run, take, until
+from tests.live.observation import observe
+from tests.live.peer_control import list_dials, run_step
 
 HTBC = {"bounds": Bounds[Any](accuracy_s=0.1, least_s=0.001, most_s=1)}
 
@@ -62,13 +65,13 @@ async def test_a_turn_passes_over_what_is_being_closed(tmp_path: Path) -> None:
     tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in "ab"}
     more: dict[str, Any] = {"insecure": False}
     async with joined(peer("a", tls=tls["a"], **more), peer("b", tls=tls["b"], **more)) as (a, b):
-        [link] = a.node.links.values()
-        a.node.end(link, "for the test")
-        a._running._turn()
-        a._running._turn()  # asyncio's TLS forgets its connection when it is closed twice
-        link.control.append(wire.pack_frame(wire.PING))  # as a heartbeat that comes too late
-        a._running._turn()
-        await until(lambda: link.number not in a.node.links and len(b.node.greeted) == 1)
+        number = peer_control.disconnect(a, b.status().sender_id)
+        run_step(a)
+        run_step(a)  # asyncio's TLS forgets its connection when it is closed twice
+        ping = wire.pack_frame(wire.PING)  # as a heartbeat that comes too late
+        peer_control.queue_frame(a, number, ping)
+        run_step(a)
+        await until(lambda: number not in observe(a).connections and len(observe(b).connected) == 1)
         await b.send(b"again")
         [message] = await take(a, 1)
         assert message.payload == b"again"
@@ -97,7 +100,7 @@ async def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
         await a.bootstrap()
         async with peer("b", store=store, acknowledge="explicit") as b:
             await b.join(a.address)
-            lane = b.node.lane
+            lane = b.status().sender_id
             await a.send(b"1")
             await a.send(b"2")
             one, two = await take(b, 2)
@@ -105,7 +108,7 @@ async def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
             sent = await b.send(b"from b")
         await a.send(b"3")
         async with peer("b", store=store, acknowledge="explicit") as b:
-            assert b.node.lane == lane
+            assert b.status().sender_id == lane
             again, three = await take(b, 2)
             assert (again.id, again.payload) == (two.id, b"2")
             assert three.payload == b"3"
@@ -154,11 +157,11 @@ async def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
 async def test_a_minority_stops_where_the_group_was_made_so() -> None:
     more = {"partition": "majority", "failure_timeout_s": 0.5, "heartbeat_s": 0.1}
     async with joined(peer("a", **more), peer("b", **more), peer("c", **more)) as (a, b, c):
-        await until(lambda: len(c.node.greeted) == 2 and c.members == ("a", "b", "c"))
+        await until(lambda: len(observe(c).connected) == 2 and c.members == ("a", "b", "c"))
         await until(lambda: a.members == b.members == ("a", "b", "c"))
         await a.close()
         await c.close()
-        await until(lambda: b.node.in_minority)
+        await until(lambda: b.status().in_minority)
         with pytest.raises(PeerError, match="minority part"):
             await b.send(b"alone")
 
@@ -189,10 +192,10 @@ async def test_two_groups_of_one_room_do_not_mix() -> None:
     async with peer("a") as a, peer("b") as b:
         await a.bootstrap()
         await b.bootstrap()
-        assert a.node.group_tag != b.node.group_tag
-        b._running.call(a.address)
-        await until(lambda: a.node.rejected.total() + b.node.rejected.total() > 0)
-        assert "bootstrapped separately" in a.node.last_rejection + b.node.last_rejection
+        assert observe(a).group_id != observe(b).group_id
+        peer_control.dial(b, a.address)
+        await until(lambda: observe(a).rejected.total() + observe(b).rejected.total() > 0)
+        assert "bootstrapped separately" in a.status().last_rejection + b.status().last_rejection
         assert a.members == ("a",)
 
 
@@ -209,9 +212,9 @@ async def test_one_with_certificates_and_one_without_say_so(
         with pytest.raises(PeerError, match="certificates") as raised:
             await caller.join(host.address, timeout_s=1000)
         assert "insecure" in str(raised.value)
-        await until(lambda: host.node.rejected.total() > 0)
-        assert "TLS" in host.node.last_rejection
-        assert "certificates" in host.node.last_rejection
+        await until(lambda: observe(host).rejected.total() > 0)
+        assert "TLS" in host.status().last_rejection
+        assert "certificates" in host.status().last_rejection
 
 
 async def test_nobody_there_is_said() -> None:
@@ -336,7 +339,7 @@ async def test_what_was_not_done_comes_again_and_nothing_else(tmp_path: Path, ta
             for k in range(10):
                 a.send_nowait(b"%d" % k)
             await take(b, taken)
-            await until(lambda: b.node.active.place == 10)
+            await until(lambda: b.status().delivered == 10)
             await asyncio.sleep(0.05)
         async with peer("b", store=store) as b:
             left = 10 - max(0, taken - 1)
@@ -348,7 +351,7 @@ async def test_what_was_not_done_comes_again_and_nothing_else(tmp_path: Path, ta
 async def test_an_application_that_is_behind_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
+    monkeypatch.setattr(peer_control.MAX_READY, 100)
     async with joined(peer("a"), peer("slow"), peer("c")) as (a, slow, c):
         await until(lambda: slow.members == c.members == ("a", "c", "slow"))
         payload = bytes(10_000)
@@ -357,8 +360,8 @@ async def test_an_application_that_is_behind_does_not_hold_up_the_others(
                 a.send_nowait(payload)
             await a.drain()
             await take(c, 100)
-        await until(lambda: not slow._running._reading)
-        assert len(slow.node.active.delivered) < 4000
+        await until(lambda: not peer_control.is_reading(slow))
+        assert observe(slow).undelivered_events < 4000
         assert len(await take(slow, 4000)) == 4000
 
 
@@ -366,20 +369,21 @@ async def test_an_application_that_is_behind_does_not_hold_up_the_others(
 async def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
+    monkeypatch.setattr(peer_control.MAX_READY, 100)
     quick = {"heartbeat_s": 0.05, "failure_timeout_s": 0.3}
     async with joined(peer("a", **quick), peer("slow", **quick)) as (a, slow):
-        [link] = slow.node.links
+        before = observe(slow).connections
+        assert len(before) == 1
         for _ in range(40):
             for _ in range(100):
                 a.send_nowait(bytes(10_000))
             await a.drain()
             await asyncio.sleep(0)
-        await until(lambda: not slow._running._reading)
+        await until(lambda: not peer_control.is_reading(slow))
         await asyncio.sleep(0.6)
-        assert list(slow.node.links) == [link]
+        assert observe(slow).connections == before
         assert len(await take(slow, 4000)) == 4000
-        assert list(slow.node.links) == [link]
+        assert observe(slow).connections == before
 
 
 @pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
@@ -387,7 +391,7 @@ async def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
     async with joined(peer("a", order=order), peer("b", order=order)) as (a, b):
         taking = asyncio.create_task(take(b, 2))
         await a.send(b"before")
-        await until(lambda: b.node.active.place == 1)
+        await until(lambda: b.status().delivered == 1)
         b.send_nowait(b"last words")
         await b.leave()
         assert [m.payload for m in await taking] == [b"before"]
@@ -401,26 +405,26 @@ async def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
         assert (b.status().is_healthy, b.status().unhealthy_reason) == (False, "it has left")
         assert [m.payload for m in await take(a, 1)] == [b"last words"]
         assert a.members == ("a",)
-        await until(lambda: not b.node.links)
-        assert b.node.timers.dials(1 << 62) == []
-        assert (a.node.rejected, b.node.rejected) == ({}, {})
+        await until(lambda: not observe(b).connections)
+        assert list_dials(b) == []
+        assert (observe(a).rejected, observe(b).rejected) == ({}, {})
 
 
 @pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
 async def test_what_somebody_says_behind_its_leave_nobody_takes(order: str) -> None:
     async with joined(peer("a", order=order), peer("b", order=order)) as (a, b):
-        b.node.leave()
-        b.node.active.say(b"as a program that does not heed it")
-        b.node.active.flush()
-        newest = b.node.active.lanes.newest(b.node.lane)
-        b._running.soon()
-        await until(lambda: a.node.active.lanes.newest(b.node.lane) == newest)
+        lane = b.status().sender_id
+        peer_control.send_after_leave(b, b"as a program that does not heed it")
+        await until(lambda: observe(a).newest(lane) == observe(b).newest(lane))
         await until(lambda: a.members == ("a",))
-        assert [str(e.change) for e in a.node.take_delivered() if isinstance(e, View)][-1:] == [
-            "b left"
-        ]
-        assert a.node.active.place == 0
-        assert a.node.active.lanes.left == {b.node.lane}
+        seen = []
+        async for event in a.events():
+            seen.append(str(event.change) if isinstance(event, View) else "")
+            if len(seen) == 3:
+                break
+        assert seen[-1:] == ["b left"]
+        assert a.status().delivered == 0
+        assert peer_control.list_left(a) == {lane}
 
 
 async def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
@@ -430,7 +434,7 @@ async def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
         async with peer("b", store=store) as b:
             await b.join(a.address)
             await a.send(b"not taken")
-            await until(lambda: b.node.active.place == 1)
+            await until(lambda: b.status().delivered == 1)
             await b.leave()
         async with peer("b", store=store) as b:
             left = r"b has left, by its store .*b\.db; give a new store"
@@ -441,7 +445,7 @@ async def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
             assert [m.payload for m in await take(b, 1)] == [b"not taken"]
             with pytest.raises(PeerError, match=left):
                 await take(b, 1)
-            assert not b.node.links
+            assert not observe(b).connections
         async with peer("b", store=tmp_path / "new.db") as b:
             await b.join(a.address)
             await until(lambda: a.members == ("a", "b"))

@@ -30,6 +30,8 @@ from antecede.live.peer import Peer
 from antecede.live.settings import Settings
 from antecede.live.status import MemberStatus, status_of
 from antecede.live.tls import Tls
+from tests.live.observation import observe
+from tests.live.peer_control import check_certificates_at
 from tests.live.test_processes import free_ports
 from tests.live.test_status import held_up
 
@@ -122,18 +124,18 @@ async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: 
         await bob.bootstrap()
         await alice.join(bob.address)
         for peer in (bob, carol):  # two days later; the links that stand go on
-            peer.node.seals._clock = lambda: time.time() + 2 * 86400  # type: ignore[attr-defined]
+            check_certificates_at(peer, lambda: time.time() + 2 * 86400)
         await bob.send(b"to alice")
         async for message in alice:
             assert message.payload == b"to alice"
             break
         await carol.join(bob.address, timeout_s=10)
-        assert "certificate is valid from" in carol.node.last_rejection
+        assert "certificate is valid from" in carol.status().last_rejection
         await bob.send(b"to carol")
         async for message in carol:
             assert message.payload == b"to carol"
             break
-        assert alice.node.lane not in carol.node.greeted
+        assert alice.status().sender_id not in observe(carol).connected
 
 
 # -- monitoring ------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from antecede.live.status import (
 )
 from tests.live.loops import until
 from tests.live.memory_network import MS, MemoryNetwork
+from tests.live.peer_control import end_incarnation
 
 
 def peer(name: str, **more: Any) -> Peer:
@@ -151,7 +152,7 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         await b.join(a.address)
         for _ in range(3):
             await b.send(b"x")
-        await until(lambda: a.node.active.place == 3)
+        await until(lambda: a.status().delivered == 3)
         assert (await fetched(a.status_address, "/healthz")) == (200, "healthy\n")
         told = json.loads((await fetched(a.status_address, "/status"))[1])
         assert (told["delivered"], told["pending_messages"]) == (3, 3)
@@ -166,13 +167,13 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         assert metrics["antecede_live_delivered_messages_total"] == 3
         assert metrics["antecede_live_up"] == 1
         assert metrics["antecede_live_lag_batches"] == 0
-        assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
+        assert metrics["antecede_live_received_bytes_total"] == a.status().bytes_in > 100
         assert await asyncio.to_thread(main, ["peer-status", a.status_address]) == 0
         assert "a in group 'the \"room\"', order causal" in capsys.readouterr().out
         assert await asyncio.to_thread(main, ["peer-status", a.status_address, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["name"] == "a"
         await b.leave()
-        a.node.go_out("for the test")
+        end_incarnation(a, "for the test")
         code, text = await fetched(a.status_address, "/healthz")
         assert (code, text) == (503, "for the test\n")
         assert await asyncio.to_thread(main, ["peer-status", a.status_address]) == 1

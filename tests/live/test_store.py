@@ -21,6 +21,7 @@ from antecede.live.lanes import SignedBatch
 from antecede.live.ordering import StoredInput
 from antecede.live.peer import Peer
 from antecede.live.store import PeerStore
+from tests.live.peer_control import fill_store
 
 LANE = "a~00000000"
 KILLS = 10
@@ -278,17 +279,14 @@ def test_a_full_disk_is_said_and_nothing_is_acknowledged_falsely(path: Path) -> 
         nonlocal acknowledged
         async with asyncio.timeout(30), Peer("a", insecure=True, store=path) as peer:
             await peer.bootstrap()
-            store = peer._running._store
-            assert store is not None
-            pages = store._db.execute("PRAGMA page_count").fetchone()[0]
-            store._db.execute(f"PRAGMA max_page_count={pages + 20}")
+            fill_store(peer, 20)
             for k in range(1000):
                 await peer.send(b"%d" % k * 1000)
                 acknowledged += 1
 
     async def again() -> int:
         async with Peer("a", insecure=True, store=path) as peer:
-            return peer.node.active.said
+            return peer.status().sent
 
     with pytest.raises(StoreError, match="the disk is full"):
         asyncio.run(work())

@@ -73,9 +73,9 @@ async def talk(folder: Path, order: str) -> int:
     for k in range(TALK):
         await say(peers[k % 3], b"ask")
         await asyncio.sleep(draw.random() * 0.01)
-    while sent < 3 * TALK or any(one.node.active.place < 2 * TALK for one in peers):
+    while sent < 3 * TALK or any(one.status().delivered < 2 * TALK for one in peers):
         await asyncio.sleep(0.005)
-    while any(one._inbox.taken < 2 * TALK or one._inbox.left for one in peers):
+    while any(one.status().pending_messages for one in peers):
         await asyncio.sleep(0.005)
     for task in hearing:
         task.cancel()

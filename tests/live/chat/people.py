@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
@@ -12,9 +11,9 @@ from typing import Any, TypeVar
 from antecede.live.chat.room import Room
 from antecede.live.chat.session import Chat
 from antecede.live.chat.web import Page
-from antecede.live.events import member_of
 from antecede.live.peer import Peer
 from tests.live.loops import TIMEOUT_S, until
+from tests.live.peer_control import pause_writing
 
 Made = TypeVar("Made")
 PATIENT: dict[str, Any] = {"repair_delay_s": 60.0, "failure_timeout_s": 60.0, "heartbeat_s": 30.0}
@@ -62,12 +61,7 @@ class People:
         """Let nothing more go from one to another, as a socket that takes no more; returns how it
         goes on.
         """
-        driver = self[name].peer._driver
-        assert driver is not None
-        [link] = [one for one in driver.node.greeted.values() if member_of(one.lane) == other]
-        connection = driver.connections[link.number]
-        connection.paused_since = time.monotonic_ns()
-        return connection.resume_writing
+        return pause_writing(self[name].peer, other)
 
     async def close(self) -> None:
         await self._stack.aclose()

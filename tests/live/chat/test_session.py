@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,11 @@ import pytest
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat.room import Room
 from antecede.live.chat.session import Chat, HeldNotice, News, Notice, Posted, RoomChanged
-from antecede.live.events import Change, ChangeKind
-from antecede.live.node import Node
-from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
+from tests.live import peer_control
 from tests.live.chat.people import PATIENT, People, people
 from tests.live.loops import until
+from tests.live.observation import observe
 
 
 def told(chat_of: People, name: str) -> list[News]:
@@ -80,11 +78,7 @@ async def test_an_answer_to_what_died_with_its_sender_is_marked() -> None:
         await room["carol"].say("what do you mean?", 1)
         await until(lambda: room["alice"].room.held)
         for name in ("carol", "dan"):
-            driver = room[name].peer._driver
-            assert driver is not None
-            for connection in driver.connections.values():
-                assert connection.transport is not None
-                connection.transport.abort()
+            peer_control.abort_connections(room[name].peer)
             await room[name].peer.close()
         await until(lambda: [one for one in room["alice"].room.members if not one.here])
         [waiting] = room["alice"].room.held
@@ -152,43 +146,35 @@ async def test_who_takes_the_place_of_a_former_life_says_so() -> None:
         chat.begin()
         chat.attach(told.append)
         running = asyncio.ensure_future(chat.run())
-        await until(lambda: former.node.out)
-        assert former.node.out == "another incarnation of alice has started"
+        await until(lambda: observe(former).end_reason)
+        assert observe(former).end_reason == "another incarnation of alice has started"
         text = "this incarnation has replaced another one of alice"
         await until(lambda: any(isinstance(n, Notice) and text in n.text for n in told))
         running.cancel()
 
 
-def announce(node: Node, ordering: Ordering) -> None:
-    """Say that one is here, as who was told of no other life of its name."""
-    ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
-    ordering.flush()
-
-
 async def test_of_two_that_come_at_once_the_one_that_stays_alone_says_so() -> None:
     async with people("bob") as room, peer("alice") as one, peer("alice") as two:
         alices, heard = (one, two), dict[str, list[News]]()
-        for alice in alices:
-            alice.node.timers._end_lives_beside = lambda: None  # type: ignore[method-assign]
-            alice.node.handshake._announce = partial(announce, alice.node)  # type: ignore[method-assign]
+        learning = [peer_control.join_beside_others(alice) for alice in alices]
         await asyncio.gather(*(x.join(room["bob"].peer.address) for x in alices))
         running = []
         for alice in alices:
             chat = Chat(alice, Room("design", "alice"))
             chat.begin()
-            chat.attach(heard.setdefault(alice.node.lane, []).append)
+            chat.attach(heard.setdefault(alice.status().sender_id, []).append)
             running.append(asyncio.ensure_future(chat.run()))
-        lanes = {x.node.lane for x in alices}
-        await until(lambda: all(lanes <= x.node.active.members.keys() for x in alices))
+        lanes = {x.status().sender_id for x in alices}
+        await until(lambda: all(lanes <= observe(x).members.keys() for x in alices))
         await asyncio.sleep(0.3)
         assert not any(heard.values())
-        for alice in alices:
-            del alice.node.timers._end_lives_beside
-        stays, goes = sorted(alices, key=lambda x: x.node.lane, reverse=True)
-        await until(lambda: goes.node.out == "another incarnation of alice has started")
-        await until(lambda: any("has replaced" in str(n) for n in heard[stays.node.lane]))
-        assert not any("has replaced" in str(n) for n in heard[goes.node.lane])
-        assert not stays.node.out
+        for learn in learning:
+            learn()
+        stays, goes = sorted(alices, key=lambda x: x.status().sender_id, reverse=True)
+        await until(lambda: observe(goes).end_reason == "another incarnation of alice has started")
+        await until(lambda: any("has replaced" in str(n) for n in heard[stays.status().sender_id]))
+        assert not any("has replaced" in str(n) for n in heard[goes.status().sender_id])
+        assert not observe(stays).end_reason
         for task in running:
             task.cancel()
 
@@ -219,17 +205,17 @@ async def test_what_cannot_be_said_is_a_sentence_and_sends_nothing() -> None:
         with pytest.raises(LocalError, match="unknown member"):
             alice.evict("alice")
         assert not texts(room, "alice")
-        alice.peer.node.go_out("for the test")
+        peer_control.end_incarnation(alice.peer, "for the test")
         with pytest.raises(PeerError, match="for the test"):
             await alice.say("x")
 
 
 async def test_what_is_shown_as_said_survives_a_crash(tmp_path: Path) -> None:
     async with people("alice", store=tmp_path / "alice.db") as room:
-        node = room["alice"].peer.node
         for k in range(3):
             post = await room["alice"].say(f"{k}")
-            assert node.safe()[node.lane] >= post.id.number
+            log = observe(room["alice"].peer).logs[post.id.sender_id]
+            assert log.stored >= post.id.number
 
 
 async def test_what_programs_send_is_shown_as_text() -> None:

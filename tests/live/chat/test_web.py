@@ -18,6 +18,7 @@ from antecede.live.chat.session import Notice
 from antecede.live.chat.web import Page, check_address
 from tests.live.chat.people import People, people
 from tests.live.loops import until
+from tests.live.peer_control import close_page, count_views
 
 
 async def asked(
@@ -178,7 +179,7 @@ async def test_news_come_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> None
     async with people("alice", "bob", page=True) as room:
         await room["alice"].say("before\x1b[2J")
         news = asyncio.ensure_future(_events(url_of(room), 3))
-        await until(lambda: len(room["alice"]._views) == 1)
+        await until(lambda: count_views(room["alice"]) == 1)
         await asyncio.sleep(0.2)  # some signs of life
         await room["bob"].say("one line\nanother </script>")
         await until(lambda: len(room["alice"].room.posts) == 2)
@@ -189,7 +190,7 @@ async def test_news_come_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> None
         assert [one["name"] for one in whole["members"]] == ["alice", "bob"]
         assert (said["sender"], said["text"]) == ("bob", "one line\nanother </script>")
         assert notice == "told"
-        await until(lambda: not room["alice"]._views)
+        await until(lambda: not count_views(room["alice"]))
 
 
 async def test_a_browser_that_takes_nothing_is_sent_away_and_holds_up_nobody(
@@ -200,14 +201,14 @@ async def test_a_browser_that_takes_nothing_is_sent_away_and_holds_up_nobody(
         parts = urlsplit(url_of(room))
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         writer.write(f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode())
-        await until(lambda: room["alice"]._views)
+        await until(lambda: count_views(room["alice"]))
         for k in range(10):
             room["alice"].notify(Notice(f"{k}"))
         whole = (await reader.read()).decode()
         assert 'data: "2"' in whole
         assert 'data: "3"' not in whole
         writer.close()
-        await until(lambda: not room["alice"]._views)
+        await until(lambda: not count_views(room["alice"]))
 
 
 async def test_a_page_that_ends_while_somebody_looks_ends_quietly(
@@ -220,7 +221,7 @@ async def test_a_page_that_ends_while_somebody_looks_ends_quietly(
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         writer.write(f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode())
         await reader.readuntil(b"event: room")
-        room.pages["alice"]._server.close()
+        await close_page(room.pages["alice"])
         await reader.read()
         writer.close()
     await asyncio.sleep(0.05)
