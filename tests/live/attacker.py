@@ -149,6 +149,11 @@ class Line:
         await self.until(-1)
         return said.decode()
 
+    def pause_reading(self) -> None:
+        transport = self.writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+
     def close(self) -> None:
         self.writer.close()
 

@@ -369,7 +369,7 @@ async def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         look = watch_connection(bob, mallory.lane)
         pings = b"".join(wire.pack_frame(wire.PING, varint(2**62)) for _ in range(500))
-        to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        to_bob.pause_reading()
         for _ in range(20_000):
             to_bob.writer.write(pings)
             await asyncio.sleep(0)
@@ -593,7 +593,7 @@ async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> Non
 async def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
     more = {"heartbeat_s": 0.1, "failure_timeout_s": 1.0}
     async with attacked(folder, **more) as (alice, bob, mallory, _, to_bob):
-        to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        to_bob.pause_reading()
         for _ in range(80):
             await bob.send(bytes(100_000))
         async for message in alice:

@@ -28,7 +28,7 @@ from antecede.live.diary import EVENTS
 from antecede.live.metrics import exposition
 from antecede.live.peer import Peer
 from antecede.live.settings import Settings
-from antecede.live.status import MemberStatus, status_of
+from antecede.live.status import MemberStatus
 from antecede.live.tls import Tls
 from tests.live.observation import observe
 from tests.live.peer_control import check_certificates_at
@@ -143,10 +143,9 @@ async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: 
 
 def exported() -> dict[str, set[str]]:
     """Return the samples that a peer shows, with their labels."""
-    network = held_up()
-    node = network.node("c")
-    status = status_of(node, network.now, certificate_expires_in_s=5.0)
-    status = dataclasses.replace(status, rejected={"certificate": 1})
+    status = dataclasses.replace(
+        held_up().status("c"), certificate_expires_in_s=5.0, rejected={"certificate": 1}
+    )
     assert isinstance(status.members[0], MemberStatus)
     return {
         sample.name: set(sample.labels)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,10 @@ def test_whose_the_lanes_are_stays_through_snapshots(path: Path) -> None:
     assert saved is not None
     wanted = {"b~00000000": b"with a new certificate", "c~00000000": b"hers"}
     assert saved.owners == wanted
-    store._db.execute("UPDATE signers SET statement = x'00' WHERE sender_id = 'b~00000000'")
+    store.close()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE signers SET statement = x'00' WHERE sender_id = 'b~00000000'")
+    store = opened(path)
     with pytest.raises(StoreError, match="damaged, in the signer of b~00000000"):
         store.load()
     store.close()

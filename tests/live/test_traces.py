@@ -262,13 +262,13 @@ def test_rows_that_come_too_fast_are_counted(
 def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     trace = make_writer(tmp_path)
     trace.record_deliveries(make_batch(1, 3))
     trace.close()
-    monkeypatch.setattr(traces._TraceFiles, "write", refuse)
+    monkeypatch.setattr(traces, "ParquetWriter", refuse)
     trace = make_writer(tmp_path)
     trace.record_deliveries(make_batch(1, 6))
     while not trace.trouble:
