@@ -21,6 +21,7 @@ from antecede.live.peer import Peer
 from antecede.live.seals import CertifiedSignatures
 from antecede.live.settings import Settings
 from antecede.live.tls import Tls
+from tests.live.loops import until
 from tests.live.observation import observe
 from tests.live.peer_control import is_sending
 
@@ -57,12 +58,6 @@ async def honest(folder: Path, *names: str, **more: Any) -> AsyncIterator[list[P
         await until(lambda: all(len(observe(one).connected) >= len(names) - 1 for one in peers))
         await until(lambda: all(len(one.members) == len(names) for one in peers))
         yield peers
-
-
-async def until(true: Any, seconds: float = PATIENCE_S) -> None:
-    async with asyncio.timeout(seconds):
-        while not true():
-            await asyncio.sleep(0.01)
 
 
 async def settled(*peers: Peer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
@@ -11,9 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from antecede.live import keys
 
 
-def set_validity(
-    folder: Path, name: str, end: datetime.datetime, begin: datetime.datetime | None = None
-) -> None:
+def set_validity(folder: Path, name: str, end: datetime, begin: datetime | None = None) -> None:
     """Replace a member's certificate by one of another period, signed by the same authority."""
     path = keys.member_path(folder, name)
     pem = path.read_bytes()

@@ -10,32 +10,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding.wire import block, varint
-from antecede.live import greeting, lanes, node, upkeep, wire
+from antecede.live import greeting, lanes, node, upkeep
 from antecede.live.chat.session import Chat
 from antecede.live.chat.web import Page
 from antecede.live.drivers import door
-from antecede.live.drivers.tcp import TcpDriver
 from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.super_peer import SuperNode
+from antecede.live.http_server import HttpServer
 from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
-from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
 
-HALF_OPEN = door.HALF_OPEN
-"""Connections without a certificate, at most."""
-SILENT = node.UNGREETED
-"""Connections of one name that have sent no HELLO, at most."""
+# Limits of a peer.
+HALF_OPEN, SILENT, UNREAD = door.HALF_OPEN, node.UNGREETED, node.UNREAD
 OF_ONE_NAME = greeting.OF_ONE_NAME
-"""Connected incarnations of one name, at most."""
-UNREAD = node.UNREAD
-"""Control frames queued on a connection, at most."""
 ASKED_STRANGERS, REPORTED_STRANGERS = upkeep.STRANGERS, lanes.STRANGERS
-"""Unknown senders that are asked for, and that one member may report, at most."""
-
 # Names of limits, for tests that replace one by `monkeypatch.setattr(name, value)`.
 EVICTION_VOTE_NS = "antecede.live.charges.WHILE_NS"
 FALLBACK_BYTES = "antecede.live.upkeep.FALLBACK_BYTES"
@@ -45,21 +36,16 @@ MAX_INCARNATIONS = "antecede.live.ordering.MAX_INCARNATIONS"
 MAX_READY = "antecede.live.peer.MAX_READY"
 
 
-# -- connections -----------------------------------------------------------------------------------
-
-
 class ConnectionObservation(NamedTuple):
-    """State of one connection."""
+    """State of one connection: control frames that are not written, senders whose batches are sent
+    here, senders that the other end has named.
+    """
 
     is_greeted: bool
-    """True after HELLO of the other end."""
     is_closing: bool
     queued_frames: int
-    """Control frames that are not written."""
     relayed: int
-    """Senders whose batches are sent here."""
     named: int
-    """Senders that the other end has named."""
 
 
 def watch_connection(peer: Peer, other: str) -> Callable[[], ConnectionObservation]:
@@ -73,35 +59,25 @@ def observe_connections(peer: Peer) -> list[ConnectionObservation]:
 
 
 def _observe_connection(link: Link) -> ConnectionObservation:
-    return ConnectionObservation(
-        *(bool(link.lane), bool(link.closing)),
-        *(len(link.control), len(link.cursors), len(link.names)),
-    )
+    counts = len(link.control), len(link.cursors), len(link.names)
+    return ConnectionObservation(bool(link.lane), bool(link.closing), *counts)
 
 
-def count_sockets(peer: Peer) -> int:
-    """Return the number of sockets behind the handshake."""
-    return len(_driver(peer).connections)
-
-
-def count_half_open(peer: Peer) -> int:
-    """Return the number of clients that have not presented a certificate."""
-    return len(_listener(peer)._half_open)
-
-
-def count_dropped(peer: Peer) -> int:
-    """Return the number of clients that were closed for newer ones before the handshake."""
-    return _listener(peer).dropped
+def count_clients(peer: Peer) -> tuple[int, int]:
+    """Return how many clients are before the handshake, and were closed there for newer ones."""
+    listener = peer._running._door
+    assert listener is not None
+    return len(listener._half_open), listener.dropped
 
 
 def is_reading(peer: Peer) -> bool:
     """Return whether a peer reads from its connections."""
-    return _driver(peer)._reading
+    return peer._running._reading
 
 
 def dial(peer: Peer, address: str) -> None:
     """Dial an address without a reason."""
-    _driver(peer).call(address)
+    peer._running.call(address)
 
 
 def list_dials(peer: Peer) -> list[tuple[str, str]]:
@@ -123,17 +99,12 @@ def queue_frame(peer: Peer, number: int, frame: bytes) -> None:
 
 def run_step(peer: Peer) -> None:
     """Run a step of the driver now."""
-    _driver(peer)._turn()
-
-
-def make_batch(peer: Peer) -> None:
-    """Make a batch of the sent messages now."""
-    peer.node.turn()
+    peer._running._turn()
 
 
 def abort_connections(peer: Peer) -> None:
     """End all connections as a crash does."""
-    for connection in list(_driver(peer).connections.values()):
+    for connection in list(peer._running.connections.values()):
         assert connection.transport is not None
         connection.transport.abort()
 
@@ -141,12 +112,9 @@ def abort_connections(peer: Peer) -> None:
 def pause_writing(peer: Peer, other: str) -> Callable[[], None]:
     """Write nothing more to a member, as if its socket were full. Returns how to resume."""
     [link] = [one for lane, one in peer.node.greeted.items() if other in (lane, member_of(lane))]
-    connection = _driver(peer).connections[link.number]
+    connection = peer._running.connections[link.number]
     connection.paused_since = time.monotonic_ns()
     return connection.resume_writing
-
-
-# -- logs ------------------------------------------------------------------------------------------
 
 
 def read_batch(peer: Peer, sender_id: str, number: int) -> SignedBatch:
@@ -159,26 +127,9 @@ def is_sending(peer: Peer) -> bool:
     return bool(peer.node.active.unsent)
 
 
-def find_oldest(peer: Peer, sender_id: str) -> int:
-    """Return the number of the oldest batch of a sender that is kept for others."""
-    return peer.node.active.lanes.by_name[sender_id].oldest
-
-
-def receive_relayed(peer: Peer, by: str, sender_id: str, number: int, batch: SignedBatch) -> None:
-    """Receive a batch that another member relays."""
-    link = peer.node.greeted[by]
-    link.names.append(sender_id)
-    place = varint(len(link.names) - 1)
-    frame = wire.pack_frame(wire.BATCH, place, varint(number), block(batch.seal), batch.wire)
-    peer.node.receive(link.number, frame, link.heard_ns)
-    link.names.pop()
-    _driver(peer).soon()
-
-
 def find_equivocation(peer: Peer, sender_id: str) -> tuple[int, SignedBatch, SignedBatch]:
     """Return the proof of a sender's equivocation: a number and two batches."""
-    proof = peer.node.proofs[sender_id]
-    return proof.number, proof.one, proof.other
+    return peer.node.proofs[sender_id][1:]
 
 
 def count_named_senders(peer: Peer) -> int:
@@ -193,13 +144,10 @@ def count_incarnations(peer: Peer) -> int:
 
 def fill_store(peer: Peer, pages: int) -> None:
     """Let a store have room for a few more pages, as on a full disk."""
-    store = _driver(peer)._store
+    store = peer._running._store
     assert store is not None
     [used] = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count={used + pages}")
-
-
-# -- membership ------------------------------------------------------------------------------------
 
 
 def end_incarnation(peer: Peer, reason: str) -> None:
@@ -212,7 +160,7 @@ def send_after_leave(peer: Peer, payload: bytes) -> None:
     peer.node.leave()
     peer.node.active.say(payload)
     peer.node.active.flush()
-    _driver(peer).soon()
+    peer._running.soon()
 
 
 def list_left(peer: Peer) -> set[str]:
@@ -229,29 +177,20 @@ def join_beside_others(peer: Peer) -> Callable[[], None]:
     """Let an incarnation join as if it were told of no other one of its name. Returns how it learns
     of them.
     """
-    timers, handshake = peer.node.timers, peer.node.handshake
+    node, timers = peer.node, peer.node.timers
+
+    def announce(ordering: Ordering) -> None:
+        ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
+        ordering.flush()
+
     timers._end_lives_beside = lambda: None  # type: ignore[method-assign]
-    handshake._announce = partial(_announce, peer.node)  # type: ignore[method-assign]
-
-    def learn() -> None:
-        del timers._end_lives_beside
-
-    return learn
-
-
-def _announce(node: Node, ordering: Ordering) -> None:
-    ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
-    ordering.flush()
+    node.handshake._announce = announce  # type: ignore[method-assign]
+    return partial(delattr, timers, "_end_lives_beside")
 
 
 def check_certificates_at(peer: Peer, clock: Callable[[], float]) -> None:
     """Let a peer check certificates of senders by another clock."""
     peer.node.seals._clock = clock  # type: ignore[attr-defined]
-
-
-def list_others(peer: Peer) -> list[str]:
-    """Return the sender ids of all other members, of both groups at a super peer."""
-    return peer.node.others()
 
 
 def list_internal_peers(peer: Peer) -> list[str]:
@@ -266,30 +205,11 @@ def find_internal_address(peer: Peer) -> int:
     return peer.node._address
 
 
-# -- chat ------------------------------------------------------------------------------------------
-
-
 def count_views(chat: Chat) -> int:
     """Return the number of views of a chat."""
     return len(chat._views)
 
 
-async def close_page(page: Page) -> None:
-    """Stop the server of a chat page."""
-    page._server.close()
-
-
-async def reopen_page(page: Page, port: int) -> None:
-    """Start it again."""
-    await page._server.open("127.0.0.1", port)
-
-
-def _driver(peer: Peer) -> TcpDriver:
-    assert peer._driver is not None
-    return peer._driver
-
-
-def _listener(peer: Peer) -> door.Listener:
-    listener = _driver(peer)._door
-    assert listener is not None
-    return listener
+def find_server(page: Page) -> HttpServer:
+    """Return the server of a chat page."""
+    return page._server

@@ -108,7 +108,6 @@ def test_what_a_peer_says_of_itself_counts() -> None:
     async def run() -> str:
         async with Peer("a", insecure=True, listen="0.0.0.0:0", address="a.example:7") as peer:
             await peer.bootstrap()
-            state = observe(peer)
-            return state.members[state.sender_id]
+            return observe(peer).members[peer.status().sender_id]
 
     assert asyncio.run(run()) == "a.example:7"

@@ -25,9 +25,10 @@ from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
 from antecede.live.settings import Settings
 from tests.live import peer_control
-from tests.live.attacker import Attacker, Line, honest, make_keys, peer, settled, talk, until
+from tests.live.attacker import Attacker, Line, honest, make_keys, peer, settled, talk
+from tests.live.loops import take, until
 from tests.live.observation import observe
-from tests.live.peer_control import find_oldest, pause_writing, read_batch, watch_connection
+from tests.live.peer_control import pause_writing, read_batch, watch_connection
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,6 @@ async def attacked(
             mallory.close()
 
 
-def refused(one: Peer) -> int:
-    return observe(one).rejected.total()
-
-
 # -- in another's name -----------------------------------------------------------------------------
 
 
@@ -71,21 +68,13 @@ async def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> Non
             "changed": SignedBatch(sealed.seal, sealed.wire[:-1] + b"!"),
             "own seal": mallory.seal(newest + 1, sealed.wire),
         }[forgery]
-        before = refused(bob)
+        before = observe(bob).rejected.total()
         await to_bob.say(mallory.batch(lane, newest + 1, false))
-        await until(lambda: refused(bob) > before)
+        await until(lambda: observe(bob).rejected.total() > before)
         assert "invalid signature" in bob.status().last_rejection
         assert observe(bob).newest(lane) == newest
-        assert [m.payload async for m in first(bob, 1)] == [b"the newest"]
+        assert [m.payload for m in await take(bob, 1)] == [b"the newest"]
         await talk((alice, bob))
-
-
-async def first(one: Peer, count: int) -> AsyncIterator[Any]:
-    async for message in one:
-        yield message
-        count -= 1
-        if not count:
-            return
 
 
 async def test_nobody_greets_as_another(folder: Path) -> None:
@@ -101,9 +90,9 @@ async def test_a_lane_is_shown_by_its_owner_alone(folder: Path) -> None:
     async with attacked(folder) as (alice, bob, mallory, _, to_bob):
         lane = "carol~00000000"
         own = mallory.seals.owner(mallory.lane)
-        before = refused(bob)
+        before = observe(bob).rejected.total()
         await to_bob.say(wire.pack_frame(wire.SIGNER, block(lane.encode()), own))
-        await until(lambda: refused(bob) > before)
+        await until(lambda: observe(bob).rejected.total() > before)
         assert "has the certificate of mallory" in bob.status().last_rejection
         await talk((alice, bob))
 
@@ -358,7 +347,7 @@ async def test_lives_of_others_are_not_believed(folder: Path) -> None:
         await until(lambda: all(observe(one).newest(mallory.lane) == 2 for one in (alice, bob)))
         await talk((alice, bob))
         await talk((alice, bob))
-        assert not refused(alice) + refused(bob)
+        assert not observe(alice).rejected.total() + observe(bob).rejected.total()
 
 
 # -- floods ----------------------------------------------------------------------------------------
@@ -579,7 +568,7 @@ async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> Non
         await talk((alice, bob))
         await talk((alice, bob))
         await until(lambda: not observe(alice).unacknowledged_by)
-        await until(lambda: find_oldest(bob, bob.status().sender_id) > 1)
+        await until(lambda: not observe(bob).logs[bob.status().sender_id].retained_bytes)
         await lines[1].say(wire.pack_rows(wire.NAK, [(k, 0) for k in range(len(rows))]))
         await talk((alice, bob))
         carol = Attacker(folder, name="carol")
@@ -594,12 +583,11 @@ async def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
     more = {"heartbeat_s": 0.1, "failure_timeout_s": 1.0}
     async with attacked(folder, **more) as (alice, bob, mallory, _, to_bob):
         to_bob.pause_reading()
+        lane = bob.status().sender_id
         for _ in range(80):
             await bob.send(bytes(100_000))
         async for message in alice:
-            if observe(bob).newest(bob.status().sender_id) == observe(alice).newest(
-                bob.status().sender_id
-            ):
+            if observe(bob).newest(lane) == observe(alice).newest(lane):
                 assert message.payload
                 break
         await until(lambda: mallory.lane not in observe(bob).connected)
@@ -616,15 +604,19 @@ async def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Pat
         await to_alice.say(mallory.batch(mallory.lane, 2, yes))
         await to_bob.say(mallory.batch(mallory.lane, 2, no))
         await until(lambda: all(observe(one).newest(mallory.lane) == 2 for one in (alice, bob)))
-        assert [[m.payload async for m in first(one, 1)] for one in (alice, bob)] == [
+        assert [[m.payload for m in await take(one, 1)] for one in (alice, bob)] == [
             [b"yes"],
             [b"no"],
         ], "until then each has what it was told"
-        look = watch_connection(bob, alice.status().sender_id)
-        peer_control.receive_relayed(bob, alice.status().sender_id, mallory.lane, 2, yes)
+        carol = Attacker(folder, name="carol")
+        carol.group_tag, carol.names = observe(bob).group_id, [mallory.lane]
+        line = await carol.call(bob)
+        handed_on = carol.batch(mallory.lane, 2, yes)
+        await line.say(carol.hello(), wire.pack_names(carol.names), handed_on)
+        await until(lambda: observe(bob).equivocations)
         assert peer_control.find_equivocation(bob, mallory.lane) == (2, no, yes)
         assert observe(bob).rejected["ConflictError"] == 1
-        assert not look().is_closing, "who hands it on is not blamed"
+        assert carol.lane in observe(bob).connected, "who hands it on is not blamed"
         assert "proven faulty" in bob.status().last_rejection
         bob.evict("mallory", "it says otherwise to others")
         await until(lambda: alice.members == bob.members == ("alice", "bob"))
@@ -695,7 +687,7 @@ async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
         assert observe(carol).newest(lane) < observe(bob).newest(lane)
         async with peer(folder, "bob", listen=bob.address, **stored) as again:
             async with asyncio.timeout(20):
-                assert [m.payload async for m in first(carol, 1)] == [b"the last"]
+                assert [m.payload for m in await take(carol, 1)] == [b"the last"]
             for one in (carol, again):  # a call to whom one has called meanwhile is let go
                 assert not observe(one).rejected.keys() - {"handshake"}
             await again.leave()
@@ -722,7 +714,7 @@ async def test_who_is_replaced_is_told_by_its_next_life(
                 await alice.send(b"still here")
             assert again.members == bob.members == ("alice", "bob", "carol", "mallory")
             assert not observe(again).end_reason
-            assert not refused(again)
+            assert not observe(again).rejected.total()
 
 
 @pytest.mark.parametrize("listens", [True, False])

@@ -14,6 +14,7 @@ from antecede.live import keys
 from antecede.live.drivers import calling
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
+from tests.live.loops import until
 from tests.live.observation import observe
 
 
@@ -67,11 +68,8 @@ async def test_who_says_nothing_more_does_not_keep_its_connection(tmp_path: Path
         host, port = ann.address.split(":")
         silent = await asyncio.to_thread(_shown, tls["bob"].client(), host, int(port))
         with silent:
-            async with asyncio.timeout(10):
-                while not observe(ann).connections:
-                    await asyncio.sleep(0.01)
-                while observe(ann).connections:
-                    await asyncio.sleep(0.01)
+            await until(lambda: observe(ann).connections, 10)
+            await until(lambda: not observe(ann).connections, 10)
 
 
 def _shown(context: ssl.SSLContext, host: str, port: int) -> ssl.SSLSocket:

@@ -19,10 +19,11 @@ import pytest
 from antecede.live import keys
 from antecede.live.peer import Peer
 from tests.live import peer_control
-from tests.live.attacker import Attacker, honest, make_keys, peer, talk, tls, until
+from tests.live.attacker import Attacker, honest, make_keys, peer, talk, tls
 from tests.live.certificates import set_validity
+from tests.live.loops import until
 from tests.live.observation import observe
-from tests.live.peer_control import HALF_OPEN
+from tests.live.peer_control import HALF_OPEN, count_clients
 
 CALLERS = 10_000
 
@@ -63,47 +64,42 @@ async def test_callers_that_say_nothing_leave_no_memory_behind(folder: Path) -> 
 
 
 @pytest.mark.slow
-def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descriptors: Any) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            loop = asyncio.get_running_loop()
-            host, port = alice.address.rsplit(":", 1)
-            sockets: list[socket.socket] = []
-            most = 0
+async def test_ten_thousand_half_open_connections_keep_nobody_out(
+    folder: Path, descriptors: Any
+) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        loop = asyncio.get_running_loop()
+        host, port = alice.address.rsplit(":", 1)
+        sockets: list[socket.socket] = []
+        most = 0
 
-            async def call() -> None:
-                one = socket.socket()
-                one.setblocking(False)
-                sockets.append(one)
-                await loop.sock_connect(one, (host, int(port)))
+        async def call() -> None:
+            one = socket.socket()
+            one.setblocking(False)
+            sockets.append(one)
+            await loop.sock_connect(one, (host, int(port)))
 
-            async def flood() -> None:
-                nonlocal most
-                while len(sockets) < CALLERS:
-                    await asyncio.gather(*(call() for _ in range(100)))
-                    most = max(most, peer_control.count_half_open(alice))
+        async def flood() -> None:
+            nonlocal most
+            while len(sockets) < CALLERS:
+                await asyncio.gather(*(call() for _ in range(100)))
+                most = max(most, count_clients(alice)[0])
 
-            flooding = asyncio.create_task(flood())
-            await asyncio.sleep(0.2)
-            async with peer(folder, "carol") as carol:
-                await carol.join(alice.address, timeout_s=15)
-                await until(lambda: len(observe(carol).connected) == 2)
-                await talk((alice, bob, carol))
-                await flooding
-                await talk((alice, bob, carol))
-            assert len(sockets) == CALLERS
-            assert most <= HALF_OPEN
-            assert peer_control.count_sockets(alice) <= 3
-            await until(
-                lambda: (
-                    peer_control.count_dropped(alice) + observe(alice).rejected.total()
-                    >= CALLERS - HALF_OPEN - 512
-                )
-            )
-            for one in sockets:
-                one.close()
-
-    asyncio.run(work())
+        flooding = asyncio.create_task(flood())
+        await asyncio.sleep(0.2)
+        async with peer(folder, "carol") as carol:
+            await carol.join(alice.address, timeout_s=15)
+            await until(lambda: len(observe(carol).connected) == 2)
+            await talk((alice, bob, carol))
+            await flooding
+            await talk((alice, bob, carol))
+        assert len(sockets) == CALLERS
+        assert most <= HALF_OPEN
+        assert len(observe(alice).connections) <= 3
+        closed = CALLERS - HALF_OPEN - 512
+        await until(lambda: count_clients(alice)[1] + observe(alice).rejected.total() >= closed)
+        for one in sockets:
+            one.close()
 
 
 async def test_bytes_that_drip_into_a_handshake_are_given_up(
@@ -197,30 +193,23 @@ async def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("days", [-100, 100])
-def test_a_wall_clock_that_jumps_changes_nothing(
+async def test_a_wall_clock_that_jumps_changes_nothing(
     folder: Path, days: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = time.time
     offset = 0.0
     monkeypatch.setattr(time, "time", lambda: real() + offset)
-
-    async def work() -> None:
-        nonlocal offset
-        async with honest(folder, "alice", "bob", heartbeat_s=0.2, failure_timeout_s=1) as (
-            alice,
-            bob,
-        ):
-            before = observe(alice)
-            await talk((alice, bob))
-            offset = max(days, 0) * 86400.0 or -200.0
-            await talk((alice, bob))
-            await asyncio.sleep(1.5)
-            await talk((alice, bob))
-            after = observe(alice)
-            assert (after.connections, after.connected) == (before.connections, before.connected)
-            assert not after.rejected
-
-    asyncio.run(work())
+    more = {"heartbeat_s": 0.2, "failure_timeout_s": 1}
+    async with honest(folder, "alice", "bob", **more) as (alice, bob):
+        before = observe(alice)
+        await talk((alice, bob))
+        offset = max(days, 0) * 86400.0 or -200.0
+        await talk((alice, bob))
+        await asyncio.sleep(1.5)
+        await talk((alice, bob))
+        after = observe(alice)
+        assert (after.connections, after.connected) == (before.connections, before.connected)
+        assert not after.rejected
 
 
 # -- batches that can not be handed on -------------------------------------------------------------
@@ -228,38 +217,33 @@ def test_a_wall_clock_that_jumps_changes_nothing(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("check_all", [False, True])
-def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> None:
-    async def work() -> None:
-        more = {"verify_all_signatures": check_all, "repair_delay_s": 0.1}
-        async with honest(folder, "alice", "bob", **more) as (alice, bob):
-            mallory = Attacker(folder)
-            mallory.settings = type(mallory.settings)(
-                group_name="attacked", verify_all_signatures=check_all
-            )
-            _, to_bob = await mallory.join(alice, bob)
-            mallory.say(b"sealed wrongly")
-            sealed = mallory.sealed(2)
-            await to_bob.say(mallory.batch(mallory.lane, 2, sealed._replace(seal=b"x" * 64)))
-            if check_all:
-                assert "invalid signature" in await to_bob.last_word()
-                await talk((alice, bob))
-                return
-            await until(lambda: observe(bob).newest(mallory.lane) == 2)
-            await until(lambda: observe(alice).rejected["DecodeError"] > 0)
-            assert alice.status().last_rejection.startswith("bob: batch 2 of mallory")
-            assert bob.status().sender_id in observe(alice).connected, (
-                "who hands it on is not blamed"
-            )
-            await bob.send(b"depends on it")
-            await alice.send(b"depends on nothing")
-            async for message in bob:
-                if message.payload == b"depends on nothing":
-                    break
-            await asyncio.sleep(0.3)
-            assert alice.status().held == 1, "as the page on trust says"
-            mallory.close()
-
-    asyncio.run(work())
+async def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> None:
+    more = {"verify_all_signatures": check_all, "repair_delay_s": 0.1}
+    async with honest(folder, "alice", "bob", **more) as (alice, bob):
+        mallory = Attacker(folder)
+        mallory.settings = type(mallory.settings)(
+            group_name="attacked", verify_all_signatures=check_all
+        )
+        _, to_bob = await mallory.join(alice, bob)
+        mallory.say(b"sealed wrongly")
+        sealed = mallory.sealed(2)
+        await to_bob.say(mallory.batch(mallory.lane, 2, sealed._replace(seal=b"x" * 64)))
+        if check_all:
+            assert "invalid signature" in await to_bob.last_word()
+            await talk((alice, bob))
+            return
+        await until(lambda: observe(bob).newest(mallory.lane) == 2)
+        await until(lambda: observe(alice).rejected["DecodeError"] > 0)
+        assert alice.status().last_rejection.startswith("bob: batch 2 of mallory")
+        assert bob.status().sender_id in observe(alice).connected, "who hands it on is not blamed"
+        await bob.send(b"depends on it")
+        await alice.send(b"depends on nothing")
+        async for message in bob:
+            if message.payload == b"depends on nothing":
+                break
+        await asyncio.sleep(0.3)
+        assert alice.status().held == 1, "as the page on trust says"
+        mallory.close()
 
 
 def test_a_peer_needs_certificates_or_says_that_it_has_none(folder: Path) -> None:

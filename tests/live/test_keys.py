@@ -22,7 +22,7 @@ from antecede.live.status import format_status
 from antecede.live.tls import Tls
 from tests.live import peer_control
 from tests.live.certificates import set_validity
-from tests.live.loops import until
+from tests.live.loops import take, until
 from tests.live.observation import observe
 
 DAY = datetime.timedelta(days=1)
@@ -266,31 +266,21 @@ async def test_how_long_a_certificate_holds_is_seen(
 
 
 @pytest.mark.slow
-def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
-    async def work() -> None:
-        async with (
-            peer("alice", tls(folder, "alice")) as alice,
-            peer("bob", tls(folder, "bob")) as bob,
-        ):
-            await bob.bootstrap()
-            await alice.join(bob.address)
-            number = peer_control.disconnect(alice, bob.status().sender_id)
-            for _ in range(3):  # turns until the other end has closed, too
-                peer_control.run_step(alice)
-                peer_control.queue_frame(alice, number, b"an acknowledgement")
-            assert alice.status().is_healthy
-            while not observe(alice).connected or number in observe(alice).connections:
-                await asyncio.sleep(0.01)
-            await bob.send(b"connected again")
-            async for message in alice:
-                assert message.payload == b"connected again"
-                break
-
-    async def bounded() -> None:
-        async with asyncio.timeout(30):
-            await work()
-
-    asyncio.run(bounded())
+async def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
+    async with peer("alice", tls(folder, "alice")) as alice, peer("bob", tls(folder, "bob")) as bob:
+        await bob.bootstrap()
+        await alice.join(bob.address)
+        number = peer_control.disconnect(alice, bob.status().sender_id)
+        for _ in range(3):  # turns until the other end has closed, too
+            peer_control.run_step(alice)
+            peer_control.queue_frame(alice, number, b"an acknowledgement")
+        assert alice.status().is_healthy
+        await until(
+            lambda: observe(alice).connected and number not in observe(alice).connections, 30
+        )
+        await bob.send(b"connected again")
+        [message] = await take(alice, 1)
+        assert message.payload == b"connected again"
 
 
 def test_folders_may_be_text(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.browser import Pages, browser
 from tests.live.chat.people import PATIENT, Loop, People, looping
 from tests.live.loops import until
-from tests.live.peer_control import close_page, reopen_page
+from tests.live.peer_control import find_server
 
 __all__ = ["browser"]
 
@@ -208,13 +208,13 @@ def test_a_page_finds_back_by_itself(scene: Scene) -> None:
     scene.say("bob", "before")
     alice.until(lambda: alice.texts() == ["before"])
     port = int(page.url.split(":")[2].split("/")[0])
-    scene.loop.do(close_page(page))
+    scene.loop.do(_called(find_server(page).close))
     alice.until(lambda: "not connected" in alice.text("#state"))
     alice.say("into nowhere")
     alice.until(lambda: "Not sent" in alice.text("#wrong"))
     assert alice.page.input_value("#words") == "into nowhere"
     scene.say("bob", "meanwhile")
-    scene.loop.do(reopen_page(page, port))
+    scene.loop.do(find_server(page).open("127.0.0.1", port))
     alice.until(lambda: alice.texts() == ["before", "meanwhile"])
     alice.page.keyboard.press("Enter")
     alice.until(lambda: alice.texts() == ["before", "meanwhile", "into nowhere"])

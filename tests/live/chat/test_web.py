@@ -18,7 +18,7 @@ from antecede.live.chat.session import Notice
 from antecede.live.chat.web import Page, check_address
 from tests.live.chat.people import People, people
 from tests.live.loops import until
-from tests.live.peer_control import close_page, count_views
+from tests.live.peer_control import count_views, find_server
 
 
 async def asked(
@@ -221,7 +221,7 @@ async def test_a_page_that_ends_while_somebody_looks_ends_quietly(
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         writer.write(f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode())
         await reader.readuntil(b"event: room")
-        await close_page(room.pages["alice"])
+        find_server(room.pages["alice"]).close()
         await reader.read()
         writer.close()
     await asyncio.sleep(0.05)
