@@ -29,7 +29,6 @@ from antecede.live.status import (
 )
 from tests.live.loops import until
 from tests.live.memory_network import MS, MemoryNetwork
-from tests.live.peer_control import end_incarnation
 
 
 def peer(name: str, **more: Any) -> Peer:
@@ -172,12 +171,12 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         assert "a in group 'the \"room\"', order causal" in capsys.readouterr().out
         assert await asyncio.to_thread(main, ["peer-status", a.status_address, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["name"] == "a"
-        await b.leave()
-        end_incarnation(a, "for the test")
+        b.evict("a", "for the test")
+        await until(lambda: not a.status().is_healthy)
         code, text = await fetched(a.status_address, "/healthz")
-        assert (code, text) == (503, "for the test\n")
+        assert (code, text) == (503, "evicted from the group by b: for the test\n")
         assert await asyncio.to_thread(main, ["peer-status", a.status_address]) == 1
-        assert "UNHEALTHY: for the test" in capsys.readouterr().out
+        assert "UNHEALTHY: evicted from the group by b: for the test" in capsys.readouterr().out
 
 
 def samples(text: str) -> dict[str, float]:
