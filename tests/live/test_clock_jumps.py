@@ -12,6 +12,7 @@ from antecede.errors import LocalError
 from antecede.live.settings import NS, Settings
 from tests.live.loops import joined
 from tests.live.memory_network import MS, Host, MemoryNetwork
+from tests.live.observation import pretend_clock
 
 EPOCH, DAY = 10**18, 86_400 * NS
 BOUNDS = Bounds[Any](accuracy_s=0.0001, least_s=0.0005, most_s=0.2)
@@ -150,7 +151,7 @@ def test_a_member_whose_messages_nobody_takes_is_told(order: str) -> None:
     assert told.clock.bound_violations["stamped_ahead"] == 1
     assert network.say("b", b"more") is None
     with pytest.raises(LocalError, match="ahead of the clocks of the others"):
-        network.node("b").send(b"more")
+        network.send("b", b"more")
     say(network, "a", b"a1")
     assert heard(network, "b") == [b"a1"], "it is heard by nobody, and hears all"
     assert network.status("a").is_healthy
@@ -192,10 +193,7 @@ async def test_a_peer_that_is_told_says_so_in_send() -> None:
     more: dict[str, Any] = {"group_name": "jump", "listen": "127.0.0.1:0", "insecure": True}
     more |= {"order": "physical", "options": OPTIONS, "clock_error_s": 0.0001}
     async with joined(Peer("a", **more), Peer("b", **more)) as (a, b):
-        assert b.node.clock_monitor is not None
-        lane = a.node.lane
-        now = b.node.links[next(iter(b.node.links))].heard_ns
-        b.node.clock_monitor.check.hear(lane, b.node.clock_monitor.system_clock_ns - 3600 * NS, now)
+        pretend_clock(b, a.status().sender_id, -3600 * NS)
         with pytest.raises(PeerError, match=r"are 3[56]\d\d[.\d]* s ahead"):
             await b.send(b"x")
         assert not b.status().is_healthy

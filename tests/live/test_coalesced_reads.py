@@ -54,8 +54,7 @@ def test_a_returning_member_reads_the_greeting_and_large_batches_at_once(
     network.run(network.now + 20 * NS)
     assert sizes_of(network, "b") == list(sizes)
     for host in network.hosts.values():
-        assert host.node is not None
-        assert not host.node.rejected, host.node.last_rejection
+        assert not host.observe().rejected, host.observe().last_rejection
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -77,7 +76,7 @@ def test_a_joining_member_reads_the_greeting_and_a_large_history_at_once(
     network.at(10 * MS, partial(network.say, "a", bytes(BIG + 2)))
     network.run(network.now + 20 * NS)
     assert sorted(sizes_of(network, "c")) == [BIG, BIG + 1, BIG + 2]
-    assert not any(host.node.rejected for host in network.hosts.values() if host.node)
+    assert not any(host.observe().rejected for host in network.hosts.values())
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -20,7 +20,7 @@ from antecede.live.node import Node
 from antecede.live.ordering import StoredInput as StoredRow
 from antecede.live.settings import NS, Settings
 from antecede.tables.trace.schema import DELIVER
-from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
+from tests.live.memory_network import MS, MemoryNetwork, MemoryStore
 from tests.live.simulated import Judgement, Plan, Run, StoredInput
 
 ORDERS = ("causal", "causal", "reply", "fifo", "bss", "none")
@@ -165,16 +165,14 @@ def test_what_is_broken_on_purpose_is_found(what: str, monkeypatch: pytest.Monke
 def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
     run = Run(Plan(5, members=4))
     run.start()
-    links = {
-        name: {lane: link.number for lane, link in _node(host).greeted.items()}
-        for name, host in run.network.hosts.items()
-    }
+    before = {name: host.observe() for name, host in run.network.hosts.items()}
     network, hour = run.network, 3600 * NS
-    network._agenda.put_off(hour)
+    network.sleep(hour)
     network.run(network.now + hour + 3 * NS)
-    for name, host in run.network.hosts.items():
-        assert {lane: one.number for lane, one in _node(host).greeted.items()} == links[name]
-        assert not _node(host).rejected
+    for name, was in before.items():
+        found = network.observe(name)
+        assert (found.connections, found.connected) == (was.connections, was.connected)
+        assert not found.rejected
     run.say("a")
     run.network.run(run.network.now + NS)
     run.judge()
@@ -189,8 +187,8 @@ def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
     run.network.freeze("b")
     run.say("a")
     run.network.run(run.network.now + 60 * NS)
-    others = {lane for lane in _node(run.network.hosts["a"]).greeted if lane[0] != "b"}
-    assert others == set(_node(run.network.hosts["a"]).greeted), "silent ones are abandoned"
+    connected = run.network.observe("a").connected
+    assert all(lane[0] != "b" for lane in connected), "silent ones are abandoned"
     run.network.thaw("b")
     run.network.run(run.network.now + 5 * NS)
     run.judge()
@@ -208,31 +206,25 @@ def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
     network = MemoryNetwork(7)
     for name in "abc":
         network.add(name, Settings(order=order), durable=durable)
-    a = network.start("a")
-    b = network.start("b", "a")
-    while not a.active.guests:
+    network.start("a")
+    network.start("b", "a")
+    while not network.observe("a").admitted:
         network.run(network.now + MS)
     network.hosts["b"].joining = ""
-    for link in b.links.values():
-        b.end(link, "the link is lost")
+    network.disconnect("b", "a")
     network.start("c", "a")
     network.run(network.now + 2 * NS)
     network.say("a", b"before")
     network.run(network.now + 80 * NS)
-    assert b.ordering is None
-    assert not a.active.guests, "abandoned"
+    assert not network.hosts["b"].is_in_group
+    assert not network.observe("a").admitted, "abandoned"
     network.hosts["b"].joining = sponsor
     network.run(network.now + 10 * NS)
-    nodes = [_node(network.hosts[name]) for name in "abc"]
-    lanes = sorted(one.lane for one in nodes)
-    assert [sorted(one.active.members) for one in nodes] == [lanes] * 3, b.refusal
+    found = [network.observe(name) for name in "abc"]
+    lanes = {one.sender_id for one in found}
+    assert all(one.members.keys() == lanes for one in found)
     network.say("b", b"after")
     network.run(network.now + NS)
     for name in "ac":
         heard = [one.payload for one in network.messages(name)]
         assert heard[-1] == b"after"
-
-
-def _node(host: Host) -> Node:
-    assert host.node is not None
-    return host.node

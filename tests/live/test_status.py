@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import socket
 from collections.abc import Iterator
@@ -21,10 +22,8 @@ from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import (
     MemberStatus,
-    _member_table,
     format_status,
     status_from_json,
-    status_of,
     status_to_json,
 )
 from tests.live.loops import until
@@ -79,46 +78,46 @@ def test_round_trips_of_busy_links_are_measured_at_once_and_again() -> None:
         for name in "abc":
             network.say(name, b"%d" % k)
         network.run(network.now + 100 * MS)
-        node = network.node("a")
-        trips += [one.round_trip_s for one in status_of(node, network.now).members]
+        trips += [one.round_trip_s for one in network.status("a").members]
     assert None not in trips
     assert len(set(trips)) >= 4
 
 
 def test_wide_names_keep_the_columns() -> None:
     one = MemberStatus("名前", "名前~00000000", "h:1", "live", 3, 0.001, 0.2)
-    lines = _member_table([one, one._replace(name="bob")])
-    at = [cells(line[: line.index("live")]) for line in lines[2:]]
-    assert at == [lines[1].index("state")] * 2
+    members = one, one._replace(name="bob")
+    text = format_status(dataclasses.replace(held_up().status("c"), members=members))
+    [head] = [line for line in text.splitlines() if "round trip" in line]
+    rows = [line for line in text.splitlines() if "h:1" in line]
+    at = [cells(line[: line.index("live")]) for line in rows]
+    assert at == [head.index("state")] * 2
 
 
 def test_what_is_held_and_why_and_since_when() -> None:
     network = held_up()
-    node = network.node("c")
-    status = status_of(node, network.now)
+    status = network.status("c")
     assert status.held == 1
     [held] = status.oldest_held
     assert held.sender == "b"
-    first = network.node("a")
-    assert held.waits_for == (f"{first.lane}:{first.active.lanes.newest(first.lane)}",)
+    first = network.observe("a")
+    assert held.waits_for == (f"{first.sender_id}:{first.newest(first.sender_id)}",)
     assert 0.5 <= held.held_s <= 1.1
     assert {one.name: one.state for one in status.members} == {"a": "live", "b": "live"}
-    [from_a] = [one for one in status_of(first, network.now).members if one.name == "c"]
+    [from_a] = [one for one in network.status("a").members if one.name == "c"]
     assert from_a.lag == 2, "its own batch, and b's, which c cannot acknowledge to it"
     text = format_status(status)
     assert "1 held" in text
     assert f"{held.id}  held for 0.9 s, waits for {held.waits_for[0]}" in text
     network.heal()
     network.run(network.now + 10 * NS)
-    status = status_of(node, network.now)
+    status = network.status("c")
     assert (status.held, status.oldest_held, status.delivered) == (0, (), 2)
 
 
 def test_who_is_away_is_said() -> None:
     network = held_up()
     network.run(network.now + 20 * NS)
-    node = network.node("c")
-    status = status_of(node, network.now)
+    status = network.status("c")
     [a, b] = status.members
     assert (a.state, a.last_heard_s_ago, b.state) == ("away", None, "live")
     assert b.round_trip_s is not None
@@ -127,17 +126,13 @@ def test_who_is_away_is_said() -> None:
 
 
 def test_a_status_comes_back_from_json() -> None:
-    network = held_up()
-    node = network.node("c")
-    status = status_of(node, network.now)
+    status = held_up().status("c")
     assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
 
 
 def test_words_of_others_reach_no_terminal_as_they_are() -> None:
-    network = held_up()
-    node = network.node("c")
-    node.last_rejection, node.rejected["x"] = "\x1b[2Jgone\r\n", 1
-    assert "\x1b" not in format_status(status_of(node, network.now))
+    words = {"last_rejection": "\x1b[2Jgone\r\n", "rejected": {"x": 1}}
+    assert "\x1b" not in format_status(dataclasses.replace(held_up().status("c"), **words))  # type: ignore[arg-type]
 
 
 # -- what is served --------------------------------------------------------------------------------
@@ -151,7 +146,7 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         await b.join(a.address)
         for _ in range(3):
             await b.send(b"x")
-        await until(lambda: a.node.active.place == 3)
+        await until(lambda: a.status().delivered == 3)
         assert (await fetched(a.status_address, "/healthz")) == (200, "healthy\n")
         told = json.loads((await fetched(a.status_address, "/status"))[1])
         assert (told["delivered"], told["pending_messages"]) == (3, 3)
@@ -166,17 +161,17 @@ async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str])
         assert metrics["antecede_live_delivered_messages_total"] == 3
         assert metrics["antecede_live_up"] == 1
         assert metrics["antecede_live_lag_batches"] == 0
-        assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
+        assert metrics["antecede_live_received_bytes_total"] == a.status().bytes_in > 100
         assert await asyncio.to_thread(main, ["peer-status", a.status_address]) == 0
         assert "a in group 'the \"room\"', order causal" in capsys.readouterr().out
         assert await asyncio.to_thread(main, ["peer-status", a.status_address, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["name"] == "a"
-        await b.leave()
-        a.node.go_out("for the test")
+        b.evict("a", "for the test")
+        await until(lambda: not a.status().is_healthy)
         code, text = await fetched(a.status_address, "/healthz")
-        assert (code, text) == (503, "for the test\n")
+        assert (code, text) == (503, "evicted from the group by b: for the test\n")
         assert await asyncio.to_thread(main, ["peer-status", a.status_address]) == 1
-        assert "UNHEALTHY: for the test" in capsys.readouterr().out
+        assert "UNHEALTHY: evicted from the group by b: for the test" in capsys.readouterr().out
 
 
 def samples(text: str) -> dict[str, float]:
