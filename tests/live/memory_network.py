@@ -78,6 +78,8 @@ class Frame(NamedTuple):
 
     source: str
     target: str
+    link: int
+    """Number of the connection at its source."""
     kind: int
     body: bytes
 
@@ -106,7 +108,8 @@ class Host:
         self.name, self.settings = name, settings
         self.store = MemoryStore() if durable else None
         self.node: Node | None = None
-        self.frozen = self.in_step = False
+        self.frozen = self.in_step = self.stays = False
+        """`stays`: its member does not heed that it is out of the group."""
         self.writes_to: Iterable[str] | None = None
         """The hosts to which the system takes bytes now; None: to all."""
         self.log = StatusLogger()
@@ -168,6 +171,7 @@ class MemoryNetwork:
         self.least_ns, self.most_ns = least_ns, most_ns
         self._agenda, self._cuts = Agenda(), Cuts()
         self.at, self.run = self._agenda.at, self._agenda.run
+        self.sleep = self._agenda.put_off
         self.cut, self.heal = self._cuts.cut, self._cuts.heal
         self.hosts: dict[str, Host] = {}
         self._ways: dict[tuple[str, int], _Way] = {}
@@ -175,8 +179,8 @@ class MemoryNetwork:
         self._links = 0
         self.frames: Counter[int] = Counter()
         """Frame kind -> how many were written."""
-        self.filter: Callable[[Frame], Iterable[bytes]] | None = None
-        """What goes out instead of a frame: nothing, itself (`Frame.pack`), or others."""
+        self.filter: Callable[[list[Frame]], Iterable[bytes] | None] = lambda frames: None
+        """Returns what goes out instead of frames; None: these."""
         self.new_signatures: Callable[[str], Signatures] | None = None
         """Makes the signatures of a sender id; None: unsigned."""
 
@@ -201,7 +205,7 @@ class MemoryNetwork:
         self.hosts[name] = Host(name, settings, durable=durable)
         return self.hosts[name]
 
-    def start(self, name: str, join: str = "") -> Node:
+    def start(self, name: str, join: str = "") -> None:
         """Begin a life: go on from the store, else join another host's group, else found one."""
         host = self.hosts[name]
         host.lives += 1
@@ -218,7 +222,6 @@ class MemoryNetwork:
             node.bootstrap(self.random.randbytes(8))
         self.at(self.random.randrange(TICK_NS), lambda: self._tick(name, node))
         self.turn(name)
-        return node
 
     def meet(self, names: Iterable[str]) -> None:
         """Let the first host found a group, and the others join it soon, one after the other."""
@@ -263,9 +266,12 @@ class MemoryNetwork:
         """Return the node of a new life."""
         name = self.member_at(host.name)
         seals = self.new_signatures(f"{name}~{life}") if self.new_signatures is not None else None
-        return node_kind(host.settings)(
+        node = node_kind(host.settings)(
             name, host.settings, life, host.name, seals=seals, durable=host.store is not None
         )
+        if host.stays:
+            node.go_out = lambda why: None  # type: ignore[method-assign]
+        return node
 
     def crash(self, name: str) -> None:
         """End a life as kill -9 does: what was not written is gone, the kernel closes its links."""
@@ -285,10 +291,6 @@ class MemoryNetwork:
         waiting, host.waiting = host.waiting, []
         for what in waiting:
             what()
-
-    def sleep(self, for_ns: int) -> None:
-        """Let the machine with all hosts sleep: what is to be done comes so much later."""
-        self._agenda.put_off(for_ns)
 
     # -- what an application does ------------------------------------------------------------------
 
@@ -513,7 +515,7 @@ class MemoryNetwork:
         for number in list(node.links):
             way = self._ways.get((name, number))
             if way is not None and way.bytes < WINDOW and self._is_taken(host, way.target):
-                data = self._pass(way, b"".join(node.pull(number, BUDGET, self.now)))
+                data = self._pass(way, number, b"".join(node.pull(number, BUDGET, self.now)))
                 if data:
                     self._send(way, data)
         for number, lane, behind in node.loads():
@@ -526,15 +528,14 @@ class MemoryNetwork:
     def _is_taken(self, host: Host, target: str) -> bool:
         return host.writes_to is None or target in host.writes_to
 
-    def _pass(self, way: _Way, data: bytes) -> bytes:
+    def _pass(self, way: _Way, number: int, data: bytes) -> bytes:
         """Count the frames that a host writes, and let the filter replace them."""
         found, _, _ = wire.split_frames(data)
         self.frames.update(kind for kind, _, _ in found)
-        if self.filter is None:
-            return data
-        ends = way.source, way.target
+        ends = way.source, way.target, number
         frames = [Frame(*ends, kind, data[start:end]) for kind, start, end in found]
-        return b"".join(part for frame in frames for part in self.filter(frame))
+        instead = self.filter(frames) if frames else None
+        return data if instead is None else b"".join(instead)
 
     def _hand_out(self, host: Host, node: Node) -> None:
         if not host.takes:

@@ -255,7 +255,9 @@ def watch_clocks(
     `received(member, sender, number, whether it goes to the store)`, `violated(kind, name of the
     member, batch)`.
     """
-    receive, record = Ordering._receive_timed, ClockMonitor._record_violation
+    orderings: Any = Ordering
+    monitors: Any = ClockMonitor
+    receive, record = orderings._receive_timed, monitors._record_violation
 
     def watched(ordering: Ordering, name: str, number: int, *more: Any) -> Any:
         found = receive(ordering, name, number, *more)
@@ -266,10 +268,8 @@ def watch_clocks(
         record(monitor, kind, member, by_ns, batch)
         violated(kind, monitor.name, batch)
 
-    Ordering._receive_timed = watched  # type: ignore[method-assign]
-    ClockMonitor._record_violation = recorded  # type: ignore[method-assign]
+    orderings._receive_timed, monitors._record_violation = watched, recorded
     try:
         yield
     finally:
-        Ordering._receive_timed = receive  # type: ignore[method-assign]
-        ClockMonitor._record_violation = record  # type: ignore[method-assign]
+        orderings._receive_timed, monitors._record_violation = receive, record

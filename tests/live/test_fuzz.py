@@ -16,70 +16,10 @@ from hypothesis import strategies as st
 
 from antecede.core.clocks.encoding.wire import varint
 from antecede.live import wire
-from antecede.live.node import Node
-from antecede.live.settings import NS, Settings
-from tests.live.byzantine import KeyedSeals
+from tests.live.talk import Talk
 
 KINDS = st.integers(0, 12)
 NUMBERS = st.integers(0, 2**64 - 1) | st.integers(0, 5)
-
-
-class Talk:
-    """Three nodes that know each other, and all frames that went over their links."""
-
-    def __init__(self, order: str, strict: bool) -> None:
-        settings = Settings(order=order, verify_all_signatures=strict)
-        self.nodes = {
-            name: Node(
-                name, settings, f"{name}0000000", name, seals=KeyedSeals(f"{name}~{name}0000000")
-            )
-            for name in "abm"
-        }
-        self.frames: list[bytes] = []
-        self.now = 0
-        a, b, m = self.nodes.values()
-        a.bootstrap(b"12345678")
-        for caller, called in ((b, a), (m, a), (m, b)):
-            self.connect(caller, called)
-            self.exchange()
-        for one in (a, b, m):
-            for k in range(3):
-                one.send(b"%d" % k)
-                one.turn()
-                self.exchange()
-        self.frames.sort()
-
-    def connect(self, caller: Node, called: Node) -> None:
-        number = 10 * (ord(caller.name) - 90) + ord(called.name) - 90
-        caller.link_up(number, called.name, self.now, dialed=True)
-        called.link_up(number, caller.name, self.now, dialed=False)
-
-    def exchange(self) -> None:
-        """Let all that is to be said arrive."""
-        for _ in range(12):
-            self.now += NS // 50
-            for one in self.nodes.values():
-                one.tick(self.now)
-                one.turn()
-                for number in list(one.links):
-                    data = b"".join(one.pull(number, 1 << 16, self.now))
-                    for other in self.nodes.values():
-                        if other is not one and number in other.links and data:
-                            other.receive(number, data, self.now)
-                            found, _, _ = wire.split_frames(data)
-                            self.frames += [wire.pack_frame(k, data[s:e]) for k, s, e in found]
-
-
-def state(node: Node) -> Any:
-    ordering = node.ordering
-    if ordering is None:
-        return None
-    spoken = sorted(ordering.members), sorted(ordering.gone), sorted(ordering.guests)
-    return ordering.state(()), spoken, ordering.place, dict(ordering.broken)
-
-
-def link_to(node: Node, name: str) -> int:
-    return next(link.number for link in node.links.values() if link.name == name)
 
 
 @st.composite
@@ -128,27 +68,22 @@ def test_a_member_that_sends_nonsense_changes_nothing(
     key: tuple[str, bool], data: st.DataObject
 ) -> None:
     talk = talk_of(key)
-    node = talk.nodes["a"]
-    number = link_to(node, "m")
-    link = node.links[number]
+    link = talk.link("a", "m")
     for _ in range(data.draw(st.integers(1, 3))):
-        before, refused = state(node), node.rejected.total()
-        node.receive(number, data.draw(damaged(TALKS[key])), talk.now)
-        if node.rejected.total() > refused and not node.active.broken:
-            assert state(node) == before
-        node.turn()
-        node.tick(talk.now)
-        for one in list(node.links):
-            node.pull(one, 1 << 16, talk.now)
-        if link.closing:
+        before, refused = talk.snapshot("a"), talk.observe("a").rejected.total()
+        talk.receive("a", link, data.draw(damaged(TALKS[key])))
+        found = talk.observe("a")
+        if found.rejected.total() > refused and not found.invalid:
+            assert talk.snapshot("a") == before
+        talk.go_on("a")
+        if not talk.is_open("a", link):
             break
-    assert not node.out
-    other = link_to(node, "b")
-    assert not node.links[other].closing, "the others are not held to account"
-    talk.nodes["b"].send(b"heard")
-    before_place = node.active.place
+    delivered = talk.observe("a").delivered
+    assert talk.observe("a").is_in_group
+    assert talk.is_open("a", talk.link("a", "b")), "the others are not held to account"
+    talk.send("b", b"heard")
     talk.exchange()
-    assert node.active.place > before_place
+    assert talk.observe("a").delivered > delivered
 
 
 @pytest.mark.slow
@@ -156,16 +91,13 @@ def test_a_member_that_sends_nonsense_changes_nothing(
 @settings(max_examples=150, deadline=None)
 def test_a_stranger_that_sends_nonsense_changes_nothing(data: st.DataObject) -> None:
     talk = talk_of(("causal", False))
-    node = talk.nodes["a"]
-    node.link_up(99, "x", talk.now, dialed=False)
-    before = state(node)
-    raw = data.draw(st.binary(max_size=200) | damaged(TALKS["causal", False]))
-    node.receive(99, raw, talk.now)
-    for one in list(node.links):
-        node.pull(one, 1 << 16, talk.now)
-    if node.links[99].lane == "":
-        assert state(node) == before
-    assert not node.out
+    link = talk.call("a", "x")
+    before = talk.snapshot("a")
+    talk.receive("a", link, data.draw(st.binary(max_size=200) | damaged(TALKS["causal", False])))
+    if not talk.is_identified("a", link):
+        assert talk.snapshot("a") == before
+    talk.go_on("a")
+    assert talk.observe("a").is_in_group
 
 
 @given(data=st.data())
@@ -176,35 +108,27 @@ def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
     hellos = [
         one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"a~a" in one
     ]
-    node = Node("m", Settings(), "m0000000", "m", seals=KeyedSeals("m~m0000000"))
-    node.link_up(1, "a", 0, dialed=True)
-    node.receive(1, data.draw(st.sampled_from(hellos)), 0)
-    node.receive(1, data.draw(damaged(welcomes)), 0)
-    node.turn()
-    node.tick(NS)
-    for one in list(node.links):
-        node.pull(one, 1 << 16, NS)
-    if node.ordering is not None:
-        state(node)
+    talk = talk_of(("causal", False))
+    link = talk.isolate("m", "a")
+    talk.receive("m", link, data.draw(st.sampled_from(hellos)))
+    talk.receive("m", link, data.draw(damaged(welcomes)))
+    talk.go_on("m")
+    talk.snapshot("m")
 
 
 def test_numbers_that_cannot_be_break_nothing() -> None:
     talk = talk_of(("causal", False))
     talk.exchange()
     talk.exchange()
-    node = talk.nodes["a"]
-    number = link_to(node, "m")
-    own = node.active.lanes.by_name[node.lane]
-    assert own.first > 1
-    place = node.links[number].names.index(node.lane)
-    node.receive(number, wire.pack_rows(wire.ACK, [(place, 2**64 - 1)]), talk.now)
-    node.receive(number, wire.pack_rows(wire.NAK, [(place, 0)]), talk.now)
-    for one in list(node.links):
-        node.pull(one, 1 << 16, talk.now)
-    node.send(b"heard")
-    node.turn()
+    link, own = talk.link("a", "m"), talk.observe("a").sender_id
+    assert not talk.observe("a").memory_bytes, "the first are freed"
+    place = talk.place("a", link, own)
+    talk.receive("a", link, wire.pack_rows(wire.ACK, [(place, 2**64 - 1)]))
+    talk.receive("a", link, wire.pack_rows(wire.NAK, [(place, 0)]))
+    talk.go_on("a")
+    talk.send("a", b"heard")
     talk.exchange()
-    assert talk.nodes["b"].active.lanes.newest(node.lane) == own.newest
+    assert talk.observe("b").newest(own) == talk.observe("a").newest(own)
 
 
 @pytest.mark.slow
@@ -212,21 +136,18 @@ def test_ten_thousand_damaged_frames() -> None:
     draw = random.Random(5)
     talk = talk_of(("causal", False))
     frames = TALKS["causal", False]
-    node = talk.nodes["a"]
     for count in range(10_000):
         if not count % 500:
             talk = talk_of(("causal", False))
-            node = talk.nodes["a"]
-        number = 100 + count
-        node.link_up(number, "m", talk.now, dialed=False)
+        link = talk.call("a", "m")
         hello = next(
             one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"m~" in one
         )
-        node.receive(number, hello, talk.now)
+        talk.receive("a", link, hello)
         raw = bytearray(draw.choice(frames))
         raw[draw.randrange(len(raw))] = draw.randrange(256)
-        node.receive(number, bytes(raw), talk.now)
-        node.pull(number, 1 << 16, talk.now)
-        node.link_down(number, talk.now)
-    assert node.rejected
-    assert not node.out
+        talk.receive("a", link, bytes(raw))
+        talk.pull("a", link)
+        talk.hang_up("a", link)
+    assert talk.observe("a").rejected
+    assert talk.observe("a").is_in_group

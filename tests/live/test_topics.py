@@ -8,6 +8,7 @@ import json
 import logging
 import random
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -235,12 +236,14 @@ def test_what_nobody_has_who_subscribes_is_given_up_and_said() -> None:
     assert not made.observe("d").end_reason
 
 
-def say_over(frame: Frame) -> list[bytes]:
+def say_over(frames: list[Frame]) -> Iterator[bytes]:
     """Let b say of every lane that it lacks something of that the lane is over."""
-    if frame.source != "b" or frame.kind != LACKS:
-        return [frame.pack()]
-    assert frame.body.endswith(b"\0"), "the honest answer"
-    return [wire.pack_frame(LACKS, frame.body[:-1], b"\1")]
+    for frame in frames:
+        if frame.source == "b" and frame.kind == LACKS:
+            assert frame.body.endswith(b"\0"), "the honest answer"
+            yield wire.pack_frame(LACKS, frame.body[:-1], b"\1")
+        else:
+            yield frame.pack()
 
 
 def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
