@@ -144,11 +144,6 @@ class Host:
         return self.node is not None and self.node.ordering is not None and not self.node.out
 
     @property
-    def has_left(self) -> bool:
-        """Return whether its member has announced its leave."""
-        return self.node is not None and self.node.left
-
-    @property
     def has_ended(self) -> bool:
         """Return whether its member has left or is out of the group."""
         return self.node is not None and bool(self.node.left or self.node.out)
@@ -223,12 +218,27 @@ class MemoryNetwork:
         self.at(self.random.randrange(TICK_NS), lambda: self._tick(name, node))
         self.turn(name)
 
-    def meet(self, names: Iterable[str]) -> None:
-        """Let the first host found a group, and the others join it soon, one after the other."""
+    def meet(
+        self,
+        names: Iterable[str],
+        settings: Settings | None = None,
+        *,
+        durable: bool = False,
+        at_once: bool = False,
+    ) -> None:
+        """Let the first host found a group, and the others join it, soon or at once. With settings,
+        these hosts are new.
+        """
         first, *others = names
+        if settings is not None:
+            for name in (first, *others):
+                self.add(name, settings, durable=durable)
         self.start(first)
         for k, name in enumerate(others):
-            self.at((50 + 20 * k) * MS, partial(self.start, name, first))
+            if at_once:
+                self.start(name, first)
+            else:
+                self.at((50 + 20 * k) * MS, partial(self.start, name, first))
 
     def node(self, name: str) -> Node:
         """Return the node of a host that lives."""
@@ -261,6 +271,10 @@ class MemoryNetwork:
     def messages(self, name: str) -> list[Message]:
         """Return the messages that a host's application was handed."""
         return [one for one in self.hosts[name].events if isinstance(one, Message)]
+
+    def payloads(self, name: str) -> list[bytes]:
+        """Return the payloads of these."""
+        return [one.payload for one in self.messages(name)]
 
     def new_node(self, host: Host, life: str) -> Node:
         """Return the node of a new life."""
@@ -379,6 +393,21 @@ class MemoryNetwork:
         """Return the index of a sender id on the connections of a member."""
         return self.node(name).place(sender_id)
 
+    def call(self, name: str, by: str) -> int:
+        """Let somebody without a host call a member; return the connection."""
+        self._links += 1
+        self.node(name).link_up(self._links, by, self.now, dialed=False)
+        return self._links
+
+    def receive(self, name: str, link: int, data: bytes) -> None:
+        """Let bytes come to a member on a connection."""
+        self.node(name).receive(link, data, self.now)
+        self.turn(name)
+
+    def hang_up(self, name: str, link: int) -> None:
+        """End a connection of somebody without a host."""
+        self.node(name).link_down(link, self.now)
+
     def inject(self, name: str, other: str, *frames: bytes) -> None:
         """Let a member write frames to another."""
         [link] = self._list_links(name, other)
@@ -399,6 +428,11 @@ class MemoryNetwork:
     def list_writable(self, name: str) -> list[str]:
         """Return the hosts to which a member has something to write."""
         return sorted(self._ways[name, number].target for number in self.node(name).writable())
+
+    def link(self, name: str, other: str) -> int:
+        """Return the connection of a member to another."""
+        [link] = self._list_links(name, other)
+        return link.number
 
     def _list_links(self, name: str, other: str) -> list[Link]:
         links = self.node(name).links.items()
@@ -514,7 +548,9 @@ class MemoryNetwork:
         self._hand_out(host, node)
         for number in list(node.links):
             way = self._ways.get((name, number))
-            if way is not None and way.bytes < WINDOW and self._is_taken(host, way.target):
+            if way is None:  # of a caller without a host
+                node.pull(number, BUDGET, self.now)
+            elif way.bytes < WINDOW and self._is_taken(host, way.target):
                 data = self._pass(way, number, b"".join(node.pull(number, BUDGET, self.now)))
                 if data:
                     self._send(way, data)

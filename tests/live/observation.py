@@ -74,6 +74,8 @@ class Observation(NamedTuple):
     """Reason why its incarnation is out of the group; empty: it is not."""
     connections: frozenset[int]
     """Numbers of all connections."""
+    identified: frozenset[int]
+    """Numbers of the connections whose other end is known."""
     connected: frozenset[str]
     """Members with a connection."""
     members: dict[str, str]
@@ -113,6 +115,7 @@ class Observation(NamedTuple):
     abandoned: int
     history: tuple[Id, ...]
     """Ids of the messages kept for joining members."""
+    history_messages: tuple[Message, ...]
     subscriptions: dict[str, tuple[str, ...]]
     memory_bytes: int
     """Batches in memory."""
@@ -155,6 +158,7 @@ def observe(member: HasNode | Node) -> Observation:
         has_left=node.left,
         end_reason=node.out,
         connections=frozenset(node.links),
+        identified=frozenset(number for number, link in node.links.items() if link.lane),
         connected=frozenset(node.greeted),
         members=dict(ordering.members) if ordering is not None else {},
         admitted=frozenset(ordering.guests) if ordering is not None else frozenset(),
@@ -181,6 +185,7 @@ def observe(member: HasNode | Node) -> Observation:
         missing=tuple(ordering.group.list_missing()) if ordering and is_flat else (),
         waits_for=tuple(tuple(Id(*cause) for cause in one.waits_for) for one in held),
         abandoned=ordering.given_up if ordering is not None else 0,
+        history_messages=tuple(ordering.history) if ordering is not None else (),
         history=tuple(one.id for one in ordering.history) if ordering is not None else (),
         subscriptions=dict(ordering.subscriptions) if ordering is not None else {},
         memory_bytes=ordering.lanes.bytes if ordering is not None else 0,
@@ -217,17 +222,9 @@ def _observe_hierarchy(node: Node) -> HierarchyObservation:
     )
 
 
-def list_history(member: HasNode | Node) -> list[Message]:
-    """Return the messages that a member keeps for joining members."""
-    node = member if isinstance(member, Node) else member.node
-    assert node is not None, "no member runs there"
-    return list(node.active.history)
-
-
-def snapshot_state(node: Node) -> object:
+def snapshot_state(member: HasNode) -> object:
     """Return all of the group's state at a member, for comparison."""
-    ordering = node.ordering
-    if ordering is None:
+    if member.node is None or (ordering := member.node.ordering) is None:
         return None
     members = sorted(ordering.members), sorted(ordering.gone), sorted(ordering.guests)
     return ordering.state(()), members, ordering.place, dict(ordering.broken)

@@ -189,7 +189,7 @@ class Run:
         return [
             one.name
             for one in self.network.hosts.values()
-            if one.name != name and one.is_in_group and not one.has_left
+            if one.name != name and one.is_in_group and not one.has_ended
         ]
 
     def leave(self, name: str) -> None:

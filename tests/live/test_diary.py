@@ -24,9 +24,7 @@ def network(memory: int = 1 << 20, **settings: Any) -> MemoryNetwork:
     found.add("a", Settings(max_memory_bytes=memory, **settings), durable=True)
     for name in "bc":
         found.add(name, Settings(**settings))
-    found.start("a")
-    found.start("b", join="a")
-    found.start("c", join="a")
+    found.meet("abc", at_once=True)
     return found
 
 

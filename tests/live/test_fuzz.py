@@ -5,9 +5,8 @@ In memory, one frame at a time: what is refused has changed nothing of the order
 
 from __future__ import annotations
 
-import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +15,10 @@ from hypothesis import strategies as st
 
 from antecede.core.clocks.encoding.wire import varint
 from antecede.live import wire
-from tests.live.talk import Talk
+from antecede.live.settings import NS, Settings
+from tests.live.byzantine import KeyedSeals
+from tests.live.memory_network import MS, Frame, MemoryNetwork
+from tests.live.observation import snapshot_state
 
 KINDS = st.integers(0, 12)
 NUMBERS = st.integers(0, 2**64 - 1) | st.integers(0, 5)
@@ -48,106 +50,112 @@ def damaged(draw: Callable[..., Any], frames: list[bytes]) -> bytes:
 
 
 KEYS = ("causal", False), ("reply", True), ("bss", False)
-# A talk is made once and copied for each test: a copy takes a fortieth of the time.
-MADE = {key: pickle.dumps(Talk(*key)) for key in KEYS}
 
 
-def talk_of(key: tuple[str, bool]) -> Talk:
-    made = pickle.loads(MADE[key])
-    assert isinstance(made, Talk)
-    return made
+def talk(order: str, strict: bool, heard: list[Frame] | None = None) -> MemoryNetwork:
+    """Return three members that know each other; `heard`: gets all frames between them."""
+    network = MemoryNetwork(1, most_ns=2 * MS)
+    network.new_signatures = KeyedSeals
+    if heard is not None:
+        network.filter = heard.extend
+    network.meet("abm", Settings(order=order, verify_all_signatures=strict), at_once=True)
+    network.run(60 * MS)
+    for name in "abm" * 3:
+        network.say(name, name.encode())
+    network.run(100 * MS)
+    return network
 
 
-TALKS = {key: talk_of(key).frames for key in KEYS}
+def frames_of(key: tuple[str, bool]) -> list[Frame]:
+    heard: list[Frame] = []
+    talk(*key, heard).run(NS)
+    return heard
 
 
-@pytest.mark.parametrize("key", TALKS)
+HEARD = {key: frames_of(key) for key in KEYS}
+FRAMES = {key: sorted(one.pack() for one in heard) for key, heard in HEARD.items()}
+
+
+@pytest.mark.parametrize("key", KEYS)
 @given(data=st.data())
 @settings(max_examples=120, deadline=None)
 def test_a_member_that_sends_nonsense_changes_nothing(
     key: tuple[str, bool], data: st.DataObject
 ) -> None:
-    talk = talk_of(key)
-    link = talk.link("a", "m")
+    network = talk(*key)
+    link, host = network.link("a", "m"), network.hosts["a"]
     for _ in range(data.draw(st.integers(1, 3))):
-        before, refused = talk.snapshot("a"), talk.observe("a").rejected.total()
-        talk.receive("a", link, data.draw(damaged(TALKS[key])))
-        found = talk.observe("a")
-        if found.rejected.total() > refused and not found.invalid:
-            assert talk.snapshot("a") == before
-        talk.go_on("a")
-        if not talk.is_open("a", link):
+        before, refused = snapshot_state(host), host.observe().rejected.total()
+        network.receive("a", link, data.draw(damaged(FRAMES[key])))
+        if host.observe().rejected.total() > refused and not host.observe().invalid:
+            assert snapshot_state(host) == before
+        if link not in host.observe().connections:
             break
-    delivered = talk.observe("a").delivered
-    assert talk.observe("a").is_in_group
-    assert talk.is_open("a", talk.link("a", "b")), "the others are not held to account"
-    talk.send("b", b"heard")
-    talk.exchange()
-    assert talk.observe("a").delivered > delivered
+    assert host.is_in_group
+    assert network.hosts["b"].sender_id in host.observe().connected, "others are not accountable"
+    delivered = host.observe().delivered
+    network.say("b", b"heard")
+    network.run(network.now + 200 * MS)
+    assert host.observe().delivered > delivered
 
 
 @pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_stranger_that_sends_nonsense_changes_nothing(data: st.DataObject) -> None:
-    talk = talk_of(("causal", False))
-    link = talk.call("a", "x")
-    before = talk.snapshot("a")
-    talk.receive("a", link, data.draw(st.binary(max_size=200) | damaged(TALKS["causal", False])))
-    if not talk.is_identified("a", link):
-        assert talk.snapshot("a") == before
-    talk.go_on("a")
-    assert talk.observe("a").is_in_group
+    network = talk(*KEYS[0])
+    link, host = network.call("a", "x"), network.hosts["a"]
+    before = snapshot_state(host)
+    network.receive("a", link, data.draw(st.binary(max_size=200) | damaged(FRAMES[KEYS[0]])))
+    if link not in host.observe().identified:
+        assert snapshot_state(host) == before
+    assert host.is_in_group
 
 
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
-    frames = TALKS["causal", False]
-    welcomes = [one for one in frames if wire.split_frames(one)[0][0][0] == wire.JOIN_REPLY]
-    hellos = [
-        one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"a~a" in one
-    ]
-    talk = talk_of(("causal", False))
-    link = talk.isolate("m", "a")
-    talk.receive("m", link, data.draw(st.sampled_from(hellos)))
-    talk.receive("m", link, data.draw(damaged(welcomes)))
-    talk.go_on("m")
-    talk.snapshot("m")
+    welcomes = [one.pack() for one in HEARD[KEYS[0]] if one.kind == wire.JOIN_REPLY]
+
+    def damage(frames: list[Frame]) -> Iterator[bytes]:
+        for one in frames:
+            is_welcome = one.kind == wire.JOIN_REPLY
+            yield data.draw(damaged(welcomes)) if is_welcome else one.pack()
+
+    network = MemoryNetwork(1, most_ns=2 * MS)
+    network.new_signatures, network.filter = KeyedSeals, damage
+    network.meet("am", Settings(), at_once=True)
+    network.run(60 * MS)
+    snapshot_state(network.hosts["m"])
 
 
 def test_numbers_that_cannot_be_break_nothing() -> None:
-    talk = talk_of(("causal", False))
-    talk.exchange()
-    talk.exchange()
-    link, own = talk.link("a", "m"), talk.observe("a").sender_id
-    assert not talk.observe("a").memory_bytes, "the first are freed"
-    place = talk.place("a", link, own)
-    talk.receive("a", link, wire.pack_rows(wire.ACK, [(place, 2**64 - 1)]))
-    talk.receive("a", link, wire.pack_rows(wire.NAK, [(place, 0)]))
-    talk.go_on("a")
-    talk.send("a", b"heard")
-    talk.exchange()
-    assert talk.observe("b").newest(own) == talk.observe("a").newest(own)
+    network = talk(*KEYS[0])
+    network.run(NS)
+    own, link = network.hosts["a"].sender_id, network.link("a", "m")
+    assert network.observe("a").newest(own) > 1
+    assert not network.observe("a").memory_bytes, "the first are freed"
+    place = network.place("m", own)
+    network.receive("a", link, wire.pack_rows(wire.ACK, [(place, 2**64 - 1)]))
+    network.receive("a", link, wire.pack_rows(wire.NAK, [(place, 0)]))
+    network.send("a", b"heard")
+    network.run(network.now + NS // 4)
+    assert network.observe("b").newest(own) == network.observe("a").newest(own)
 
 
 @pytest.mark.slow
 def test_ten_thousand_damaged_frames() -> None:
     draw = random.Random(5)
-    talk = talk_of(("causal", False))
-    frames = TALKS["causal", False]
+    frames, heard = FRAMES[KEYS[0]], HEARD[KEYS[0]]
+    hello = next(one for one in heard if (one.source, one.kind) == ("m", wire.HELLO)).pack()
     for count in range(10_000):
         if not count % 500:
-            talk = talk_of(("causal", False))
-        link = talk.call("a", "m")
-        hello = next(
-            one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"m~" in one
-        )
-        talk.receive("a", link, hello)
+            network = talk(*KEYS[0])
+        link = network.call("a", "m")
+        network.receive("a", link, hello)
         raw = bytearray(draw.choice(frames))
         raw[draw.randrange(len(raw))] = draw.randrange(256)
-        talk.receive("a", link, bytes(raw))
-        talk.pull("a", link)
-        talk.hang_up("a", link)
-    assert talk.observe("a").rejected
-    assert talk.observe("a").is_in_group
+        network.receive("a", link, bytes(raw))
+        network.hang_up("a", link)
+    assert network.observe("a").rejected
+    assert network.hosts["a"].is_in_group

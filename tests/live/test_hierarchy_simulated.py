@@ -9,7 +9,6 @@ from itertools import count
 
 import pytest
 
-from antecede.live.events import Message
 from antecede.live.settings import NS
 from antecede.tables.trace.schema import DELIVER
 from tests.live.observation import HierarchyObservation
@@ -114,11 +113,6 @@ def hierarchy_at(run: HierarchyRun, name: str) -> HierarchyObservation:
     return run.network.observe(name).hierarchy
 
 
-def payloads(run: HierarchyRun, name: str) -> list[bytes]:
-    events = run.network.hosts[name].events
-    return [one.payload for one in events if isinstance(one, Message)]
-
-
 def test_what_only_a_super_peer_has_does_not_go_down() -> None:
     run = quiet(internals=4)
     network = run.network
@@ -127,10 +121,10 @@ def test_what_only_a_super_peer_has_does_not_go_down() -> None:
     network.cut(["s1"], ["s2", "e1"])  # and nobody knows yet
     network.say(first, b"said while cut off")
     network.run(network.now + NS)
-    assert all(payloads(run, name) == [] for name in others)
+    assert all(run.network.payloads(name) == [] for name in others)
     network.heal()
     network.run(network.now + NS)
-    assert all(payloads(run, name) == [b"said while cut off"] for name in others)
+    assert all(run.network.payloads(name) == [b"said while cut off"] for name in others)
 
 
 def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> None:
@@ -141,11 +135,11 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
     network.say(first, b"1")
     network.say(second, b"2, unsafe")
     network.run(network.now + NS // 2)
-    assert payloads(run, second) == []
+    assert run.network.payloads(second) == []
     network.crash("s1")
     network.run(network.now + 6 * NS)
-    assert payloads(run, second) == [b"1"]
-    assert payloads(run, first) == [b"2, unsafe"]
+    assert run.network.payloads(second) == [b"1"]
+    assert run.network.payloads(first) == [b"2, unsafe"]
     super_peer = hierarchy_at(run, second).super_peer
     assert super_peer.startswith("s2~")
     assert network.observe(second).unacknowledged_by == {super_peer}
@@ -161,12 +155,12 @@ def test_what_one_says_elsewhere_follows_what_one_had() -> None:
     network.cut(["s1"], ["s2"])
     network.say(first, b"1")  # e1 has it too, so it goes down
     network.run(network.now + NS // 5)
-    assert payloads(run, second) == [b"1"]
+    assert run.network.payloads(second) == [b"1"]
     network.crash("s1")
     network.say(second, b"2, after 1")
     network.run(network.now + 6 * NS)
     for name in (*bystanders, "e1"):
-        assert payloads(run, name) == [b"1", b"2, after 1"]
+        assert run.network.payloads(name) == [b"1", b"2, after 1"]
 
 
 def test_what_went_out_by_two_super_peers_comes_once() -> None:
@@ -175,14 +169,14 @@ def test_what_went_out_by_two_super_peers_comes_once() -> None:
     first, *_ = inside(run, "s1")
     network.cut(["s1"], ["s2"])
     network.say(first, b"twice")
-    while not payloads(run, "e1"):
+    while not run.network.payloads("e1"):
         network.run(network.now + NS // 1000)
     assert hierarchy_at(run, first).not_returned
     network.crash("s1")
     network.say(first, b"once")
     network.run(network.now + 6 * NS)
     for name in (*run.of("internal"), "e1"):
-        assert payloads(run, name) == ([] if name == first else [b"twice", b"once"])
+        assert run.network.payloads(name) == ([] if name == first else [b"twice", b"once"])
     assert [hierarchy_at(run, name).second_copies for name in ("s2", "e1")] == [1, 1]
 
 
@@ -197,7 +191,7 @@ def test_what_peers_elsewhere_lack_is_kept_for_them() -> None:
     network.crash("s1")
     network.heal()
     network.run(network.now + 3 * NS)
-    assert payloads(run, second) == [b"while it was away"]
+    assert run.network.payloads(second) == [b"while it was away"]
     assert not network.observe(second).end_reason
 
 
@@ -223,7 +217,7 @@ def test_who_left_is_kept_nothing_for() -> None:
     assert first not in inside(run, "s1")
     assert not network.observe(first).connected
     others = [name for name in run.of("internal") if name != first]
-    assert all(payloads(run, name) == [b"last words"] for name in others)
+    assert all(run.network.payloads(name) == [b"last words"] for name in others)
 
 
 def test_a_silent_peer_inside_is_put_out_and_told_when_it_comes_back() -> None:
@@ -251,7 +245,7 @@ def test_who_was_away_and_missed_nothing_goes_on_elsewhere() -> None:
     network.say(second, b"to all")
     network.run(network.now + NS)
     assert first in inside(run, "s2")
-    assert payloads(run, first) == [b"to all"]
+    assert run.network.payloads(first) == [b"to all"]
 
 
 def test_a_super_peer_that_leaves_sends_those_inside_elsewhere() -> None:
@@ -264,7 +258,7 @@ def test_a_super_peer_that_leaves_sends_those_inside_elsewhere() -> None:
     assert set(moving) <= set(inside(run, "s2"))
     assert all(network.hosts[name].lives == 1 for name in moving)
     others = [name for name in run.of("internal") if name != moving[0]]
-    assert all(payloads(run, name) == [b"before it leaves"] for name in others)
+    assert all(run.network.payloads(name) == [b"before it leaves"] for name in others)
 
 
 @pytest.mark.soak

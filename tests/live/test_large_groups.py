@@ -44,17 +44,10 @@ def test_what_somebody_has_more_of_is_known_until_it_is_here() -> None:
 def network() -> MemoryNetwork:
     """Three members that have been together for a while."""
     made = MemoryNetwork(3, least_ns=MS, most_ns=2 * MS)
-    for name in "abc":
-        made.add(name, Settings(group_name="r"))
-    for name in "abc":
-        made.start(name, join="" if name == "a" else "a")
+    made.meet("abc", Settings(group_name="r"), at_once=True)
     made.run(10 * NS)
     assert all(len(made.observe(name).connected) == 2 for name in "abc")
     return made
-
-
-def heard(made: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in made.messages(name)]
 
 
 @pytest.mark.parametrize(("connected", "soon"), [(False, True), (True, False)])
@@ -65,10 +58,10 @@ def test_the_last_words_of_who_is_gone_are_asked_for_at_once(connected: bool, so
         made.disconnect("c", "a")
     made.say("a", b"last words")
     made.run(made.now + 200 * MS)
-    assert heard(made, "b") == [b"last words"]
-    assert heard(made, "c") == ([b"last words"] if soon else [])
+    assert made.payloads("b") == [b"last words"]
+    assert made.payloads("c") == ([b"last words"] if soon else [])
     made.run(made.now + 2 * NS)
-    assert heard(made, "c") == [b"last words"]
+    assert made.payloads("c") == [b"last words"]
 
 
 def test_a_turn_asks_only_the_links_that_have_something_to_write() -> None:

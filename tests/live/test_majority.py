@@ -11,11 +11,8 @@ from tests.live.memory_network import MemoryNetwork
 
 def group(names: str, **settings: int) -> MemoryNetwork:
     network = MemoryNetwork(1)
-    for name in names:
-        network.add(name, Settings(partition=MAJORITY, **settings))  # type: ignore[arg-type]
-    network.start(names[0])
-    for name in names[1:]:
-        network.start(name, join=names[0])
+    made = Settings(partition=MAJORITY, **settings)  # type: ignore[arg-type]
+    network.meet(names, made, at_once=True)
     network.run(10 * NS)
     return network
 

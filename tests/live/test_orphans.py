@@ -12,7 +12,6 @@ from antecede.live.events import Id, Message, MessagesAbandoned
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MemoryNetwork
-from tests.live.observation import list_history
 
 
 def send_text(network: MemoryNetwork, name: str, text: str, *answers: Id) -> Id:
@@ -141,7 +140,7 @@ def test_an_orphan_survives_a_restart_and_comes_once() -> None:
     network.run(network.now + 5 * NS)
     fresh = network.hosts["a"].events[len(before) :]
     assert not [one for one in fresh if isinstance(one, Message)]
-    kept = list_history(network.hosts["a"])
+    kept = network.observe("a").history_messages
     assert [one.payload for one in kept] == [
         *(b"answer", b"more"),
         b"with this it is stored how far a is done",
@@ -295,7 +294,7 @@ def test_a_newcomer_gets_no_more_history_than_it_keeps_and_in_order() -> None:
         network.start(name, "b")
         network.run(network.now + 3 * NS)
         assert list(heard(network, name)) == [f"{k}" for k in range(8 - history, 8)]
-        kept = list_history(network.hosts[name])
+        kept = network.observe(name).history_messages
         assert [one.payload for one in kept] == [b"%d" % k for k in range(8 - history, 8)]
 
 

@@ -37,9 +37,8 @@ class KillingNetwork(MemoryNetwork):
 @pytest.mark.parametrize("seed", range(3, 6))
 def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(seed: int) -> None:
     network = KillingNetwork(seed)
-    for name in "abcn":
-        network.add(name, Settings(), durable=True)
-    network.meet("abc")
+    network.meet("abc", Settings(), durable=True)
+    network.add("n", Settings(), durable=True)
     network.run(2 * NS)
 
     def talk() -> None:
@@ -171,9 +170,7 @@ async def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
 
 def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
     network = MemoryNetwork(1)
-    for name in "abcm":
-        network.add(name, Settings())
-    network.meet("abcm")
+    network.meet("abcm", Settings())
     network.run(2 * NS)
     place = network.place("m", "x~00000000")
     for other in "abc":
@@ -200,10 +197,8 @@ def test_a_batch_fits_into_what_the_order_takes(given: dict[str, Any]) -> None:
 
 def test_a_link_that_is_owed_another_lane_alone_is_served() -> None:
     network = MemoryNetwork(1)
-    for name in "abc":
-        times: dict[str, Any] = {"heartbeat_ns": 60 * NS, "failure_timeout_ns": 120 * NS}
-        network.add(name, Settings(ack_delay_ns=2 * NS, **times))
-    network.meet("abc")
+    times: dict[str, Any] = {"heartbeat_ns": 60 * NS, "failure_timeout_ns": 120 * NS}
+    network.meet("abc", Settings(ack_delay_ns=2 * NS, **times))
     network.run(5 * NS)
     assert network.list_writable("a") == []
     network.cut("b", "c")
@@ -217,4 +212,4 @@ def test_a_link_that_is_owed_another_lane_alone_is_served() -> None:
     assert network.list_writable("a") == ["c"], "for b, and nothing of one's own"
     network.hosts["a"].writes_to = None
     network.run(network.now + NS // 10)
-    assert [one.payload for one in network.messages("c")] == [b"1", b"2", b"3"]
+    assert network.payloads("c") == [b"1", b"2", b"3"]

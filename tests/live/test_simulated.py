@@ -226,5 +226,4 @@ def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
     network.say("b", b"after")
     network.run(network.now + NS)
     for name in "ac":
-        heard = [one.payload for one in network.messages(name)]
-        assert heard[-1] == b"after"
+        assert network.payloads(name)[-1] == b"after"

@@ -17,16 +17,12 @@ from tests.live.memory_network import MemoryNetwork
 @pytest.mark.parametrize("talker", ["a", "b"])
 def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
     network = MemoryNetwork(1)
-    for name in "abc":
-        more: dict[str, Any] = {
-            "max_memory_bytes": 100_000,
-            "failure_timeout_ns": 60 * NS,
-            "evict_slow_after_ns": 2 * NS,
-        }
-        network.add(name, Settings(**more))
-    network.start("a")
-    network.start("b", join="a")
-    network.start("c", join="a")
+    more: dict[str, Any] = {
+        "max_memory_bytes": 100_000,
+        "failure_timeout_ns": 60 * NS,
+        "evict_slow_after_ns": 2 * NS,
+    }
+    network.meet("abc", Settings(**more), at_once=True)
     network.run(10 * NS)
     for _ in range(50):  # so c has more of them than the talker has acknowledged of anything
         network.say(talker, b"all have this")
@@ -46,11 +42,7 @@ def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
 def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
     names = "abcdefgh"
     network = MemoryNetwork(2)
-    for name in names:
-        network.add(name, Settings(max_memory_bytes=30_000))
-    network.start("a")
-    for name in names[1:]:
-        network.start(name, join="a")
+    network.meet(names, Settings(max_memory_bytes=30_000), at_once=True)
     network.run(10 * NS)
     beyond = 0
     for turn in range(400):
@@ -102,9 +94,7 @@ def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> 
         role, memory = ("super", 60_000) if name == "s1" else ("internal", 1 << 20)
         more: dict[str, Any] = {"failure_timeout_ns": 60 * NS, "evict_slow_after_ns": 2 * NS}
         network.add(name, HierarchySettings(role=role, max_memory_bytes=memory, **more))
-    network.start("s1")
-    for name in ("i1", "i2", "i3"):
-        network.start(name, join="s1")
+    network.meet(network.hosts, at_once=True)
     network.run(5 * NS)
     beyond = 0
     for _ in range(100):

@@ -51,11 +51,7 @@ async def fetched(address: str, path: str, **more: Any) -> tuple[int, str]:
 def held_up() -> MemoryNetwork:
     """A group in which c has what b answered, and not what a said before that."""
     network = MemoryNetwork(1)
-    for name in "abc":
-        network.add(name, Settings(group_name="r", repair_delay_ns=5 * NS))
-    network.start("a")
-    network.start("b", join="a")
-    network.start("c", join="a")
+    network.meet("abc", Settings(group_name="r", repair_delay_ns=5 * NS), at_once=True)
     network.run(15 * NS)
     network.cut("a", "c")
     network.say("a", b"first")
@@ -67,11 +63,7 @@ def held_up() -> MemoryNetwork:
 
 def test_round_trips_of_busy_links_are_measured_at_once_and_again() -> None:
     network = MemoryNetwork(1)
-    for name in "abc":
-        network.add(name, Settings())
-    network.start("a")
-    network.start("b", join="a")
-    network.start("c", join="a")
+    network.meet("abc", Settings(), at_once=True)
     network.run(NS)
     trips: list[float | None] = []
     for k in range(100):  # nobody is ever quiet for long enough to be asked for a sign of life

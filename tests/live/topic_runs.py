@@ -127,7 +127,7 @@ class ClockRun(Run):
         name = self.random.choice(self.names)
         more = self.random.sample(TOPICS, self.random.randrange(3))
         host = self.network.hosts[name]
-        if host.is_idle or host.has_left:
+        if host.is_idle or host.has_ended:
             return
         self.network.subscribe(name, sorted(self.base[name] | set(more)))
         self._note_subscription(host)
@@ -141,7 +141,7 @@ class ClockRun(Run):
     def say(self, name: str) -> None:
         host = self.network.hosts[name]
         self.write_down(host)
-        if host.is_idle or host.has_left:
+        if host.is_idle or host.has_ended:
             return
         topics: tuple[str, ...] = ()
         if self.by_topics:
