@@ -22,13 +22,14 @@ from antecede.errors import AntecedeError, DecodeError
 from antecede.live import batches, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, member_of
-from antecede.live.lanes import SignedBatch
 from antecede.live.settings import NS
 from antecede.tables.trace.schema import DELIVER, SEND, Event
 from tests.live.memory_network import Frame, Host, MemoryNetwork
 from tests.live.simulated import Plan, Run
 
 MALLORY = "m"
+Sealed = tuple[bytes, bytes]
+"""Signature and bytes of a batch."""
 CODEC = Idr(0, (0,))
 """Encodes the control information of causal order; it needs no state."""
 OFTEN = 0.04
@@ -75,7 +76,7 @@ class Liar:
         self.verifies = self.host.settings.verify_all_signatures
         self.names: dict[tuple[str, int], list[str]] = {}
         """(host, connection) -> sender ids that were told there."""
-        self.batches: dict[str, list[SignedBatch]] = {}
+        self.batches: dict[str, list[Sealed]] = {}
         """Sender id -> batches that it has heard or said."""
         self.numbers: dict[str, int] = {}
         """Sender id -> its number in what Mallory's group writes."""
@@ -91,7 +92,7 @@ class Liar:
             reader = ByteReader(frame.body)
             place, _ = reader.varint(), reader.varint()
             known = self.batches.setdefault(names[place], [])
-            known.append(SignedBatch(reader.block(), reader.rest()))
+            known.append((reader.block(), reader.rest()))
             del known[:-50]
 
     def _names_of(self, frame: Frame) -> list[str]:
@@ -153,18 +154,18 @@ class Liar:
         """Falsify batches of its own lane: the same for all, unless it equivocates."""
         reader = ByteReader(body)
         place, number = reader.varint(), reader.varint()
-        sealed = SignedBatch(reader.block(), reader.rest())
+        sealed = reader.block(), reader.rest()
         if self.network.equivocates:
-            made = self._forge(number, sealed)
+            seal, raw = self._forge(number, sealed)
         else:
             key = self.host.sender_id, number
-            made = self.network.forged.get(key) or self._forge(number, sealed)
-            self.network.forged[key] = made
-        return varint(place) + varint(number) + block(made.seal) + made.wire
+            seal, raw = self.network.forged.get(key) or self._forge(number, sealed)
+            self.network.forged[key] = seal, raw
+        return varint(place) + varint(number) + block(seal) + raw
 
-    def _forge(self, number: int, sealed: SignedBatch) -> SignedBatch:
+    def _forge(self, number: int, sealed: Sealed) -> Sealed:
         draw, me = self.draw, self.host.sender_id
-        parts = group_frame.unpack(self.order, sealed.wire)
+        parts = group_frame.unpack(self.order, sealed[1])
         self.numbers |= {name: at for at, name in parts.names.items()}
         if number < 3 or draw.random() > 0.15:
             return sealed
@@ -195,7 +196,7 @@ class Liar:
         else:
             parts = parts._replace(control=self._damaged(parts.control or b"\0"))
         made = group_frame.pack(parts)
-        return SignedBatch(_mac(me, number, made), made)
+        return _mac(me, number, made), made
 
     def _payload(self, victim: str) -> bytes:
         draw = self.draw
@@ -261,9 +262,9 @@ class Liar:
         """A batch that is somebody's, under another number, or changed and with its old seal."""
         if not self.batches.get(lane):
             return varint(place) + varint(number)
-        sealed = self.draw.choice(self.batches[lane])
-        raw = sealed.wire if self.draw.random() < 0.5 else self._damaged(sealed.wire)
-        return varint(place) + varint(number) + block(sealed.seal) + raw
+        seal, raw = self.draw.choice(self.batches[lane])
+        raw = raw if self.draw.random() < 0.5 else self._damaged(raw)
+        return varint(place) + varint(number) + block(seal) + raw
 
 
 class ByzantineNetwork(MemoryNetwork):
@@ -273,7 +274,7 @@ class ByzantineNetwork(MemoryNetwork):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.forged: dict[tuple[str, int], SignedBatch] = {}
+        self.forged: dict[tuple[str, int], Sealed] = {}
         """What Mallory says under a number of her lane: the same after a restart."""
         self.lanes: dict[str, str] = {}
         self.liar: Liar | None = None

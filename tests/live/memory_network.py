@@ -178,6 +178,8 @@ class MemoryNetwork:
         """Returns what goes out instead of frames; None: these."""
         self.new_signatures: Callable[[str], Signatures] | None = None
         """Makes the signatures of a sender id; None: unsigned."""
+        self.tells_early = False
+        """True if others are told what the stores have not written yet."""
 
     @property
     def now(self) -> int:
@@ -628,4 +630,6 @@ class MemoryNetwork:
                 node.handle_stored(frontier)
                 self.turn(host.name)
 
+        if self.tells_early:
+            node.handle_stored(frontier)
         self.at(self.random.randint(1, 5) * MS, written)

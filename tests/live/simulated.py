@@ -280,7 +280,7 @@ class Run:
         history = History(self._events(), {str(one): lanes for one, lanes in owed.items()})
         self.judgement.early += history.early(RELATION[self.plan.order])
         for lane in history.by_member:
-            self.judgement.twice += history._find_double_or_unsent(lane)
+            self.judgement.twice += history.find_double_or_unsent(lane)
 
     def _at_rest(self, host: Host) -> None:
         stuck = self.judgement.stuck

@@ -206,7 +206,7 @@ class ClockRun(Run):
             {lane: self.base[lane.partition("~")[0]] for lane in self.rows},
         )
         for lane in history.by_member:
-            self.judgement.twice += history._find_double_or_unsent(lane)
+            self.judgement.twice += history.find_double_or_unsent(lane)
         for early in history.early("topic" if self.by_topics else "receipt"):
             name = early.member.partition("~")[0]
             batches = [self.batch_of[Id.from_text(one)] for one in early.missing]
