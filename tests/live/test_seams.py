@@ -166,6 +166,7 @@ async def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
         sent = await b.send(b"x")
         [got] = await take(a, 1)  # only in time, a second later
         assert got.id == sent
+        await until(lambda: b.status().unacknowledged_bytes == 0)  # a's timer acknowledges
 
 
 def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
