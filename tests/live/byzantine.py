@@ -1,9 +1,9 @@
 """A member that breaks every rule of the wire by seed, in the simulated network.
 
-It runs a node as all do, and falsifies what that says: frames of others' lanes, of its own, old
-ones again, in another order, to one and not to the other. It has a valid key for its own lanes, and
-no other's: seals here are keyed hashes, which are as good as signatures for one who plays fair in
-this alone.
+Its node is as all are, and its frames are falsified on their way out: those of others' lanes, of
+its own, old ones again, in another order, to one and not to the other. It has a valid key for its
+own lanes, and no other's: seals here are keyed hashes, which are as good as signatures for one who
+plays fair in this alone.
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterable
+from typing import Any
 
 from antecede.core.clocks.encoding.wire import ByteReader, block, varint
 from antecede.core.clocks.lanes import unit
-from antecede.core.group.frames import format as frame
+from antecede.core.group.frames import format as group_frame
 from antecede.core.group.frames.format import Incarnation
+from antecede.core.protocols.vector.idr import Idr
 from antecede.errors import AntecedeError, DecodeError
 from antecede.live import batches, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, member_of
-from antecede.live.lanes import SignedBatch
-from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.tables.trace.schema import DELIVER, SEND, Event
-from tests.live.memory_network import Host, MemoryNetwork
+from tests.live.memory_network import Frame, Host, MemoryNetwork
 from tests.live.simulated import Plan, Run
 
 MALLORY = "m"
+Sealed = tuple[bytes, bytes]
+"""Signature and bytes of a batch."""
+CODEC = Idr(0, (0,))
+"""Encodes the control information of causal order; it needs no state."""
 OFTEN = 0.04
 """How often a frame is falsified, and how often one is added."""
 
@@ -60,60 +64,66 @@ def _mac(lane: str, number: int, wire: bytes) -> bytes:
     return hashlib.blake2b(b"%s %d " % (lane.encode(), number) + wire, digest_size=16).digest()
 
 
-class Mallory(Node):
-    """A node whose words are falsified on their way out."""
+class Liar:
+    """What falsifies the frames of one life of Mallory. It knows what goes over her connections."""
 
-    draw = random.Random(0)
-    equivocates = False
-
-    def begin_to_lie(
-        self, seed: str, forged: dict[tuple[str, int], SignedBatch], *, equivocates: bool
-    ) -> None:
-        self.draw = random.Random(seed)
-        self.equivocates = equivocates
+    def __init__(self, network: ByzantineNetwork, seed: str) -> None:
+        self.network, self.host, self.draw = network, network.hosts[MALLORY], random.Random(seed)
         self.pool: list[bytes] = []
         """Frames that it has heard or said."""
-        self.forged = forged
-        """What it says under a number of its lane: the same after a restart."""
         self.lies = 0
+        self.order = self.host.settings.group("m~00000000").order
+        self.verifies = self.host.settings.verify_all_signatures
+        self.names: dict[tuple[str, int], list[str]] = {}
+        """(host, connection) -> sender ids that were told there."""
+        self.batches: dict[str, list[Sealed]] = {}
+        """Sender id -> batches that it has heard or said."""
+        self.numbers: dict[str, int] = {}
+        """Sender id -> its number in what Mallory's group writes."""
 
-    def receive(self, number: int, data: bytes, now: int) -> None:
-        self.pool.append(data[:2000])
+    def hear(self, frame: Frame) -> None:
+        """Remember a frame from or to Mallory."""
+        self.pool.append(frame.pack()[:2000])
         del self.pool[:-200]
-        super().receive(number, data, now)
+        names = self._names_of(frame)
+        if frame.kind == wire.SENDER_IDS:
+            names += wire.read_names(frame.body, wire.MAX_LANES)
+        elif frame.kind == wire.BATCH:
+            reader = ByteReader(frame.body)
+            place, _ = reader.varint(), reader.varint()
+            known = self.batches.setdefault(names[place], [])
+            known.append((reader.block(), reader.rest()))
+            del known[:-50]
 
-    def go_out(self, why: str) -> None:
-        """It is never out."""
+    def _names_of(self, frame: Frame) -> list[str]:
+        return self.names.setdefault((frame.source, frame.link), [])
 
-    def pull(self, number: int, budget: int, now: int) -> list[bytes]:
-        whole = b"".join(super().pull(number, budget, now))
-        if not whole:
-            return []
-        found, _, _ = wire.split_frames(whole)
-        said = [(kind, whole[start:end]) for kind, start, end in found]
+    def falsify(self, frames: list[Frame]) -> list[bytes]:
+        """Return what goes out instead of Mallory's frames."""
         out: list[bytes] = []
-        for kind, body in said:
-            out += self._falsified(kind, body)
-            self.pool.append(wire.pack_frame(kind, body))
+        for frame in frames:
+            self.hear(frame)
+            out += self._falsified(frame)
         if self.draw.random() < OFTEN and len(out) > 1:
             self.draw.shuffle(out)
         return out
 
-    def _falsified(self, kind: int, body: bytes) -> Iterable[bytes]:
-        draw = self.draw
-        if kind == wire.BATCH:
+    def _falsified(self, frame: Frame) -> Iterable[bytes]:
+        draw, kind, body = self.draw, frame.kind, frame.body
+        names = self._names_of(frame)
+        if self._is_own(kind, body, names):
             body = self._own(body)
         if draw.random() > 2 * OFTEN:
             return [wire.pack_frame(kind, body)]
         self.lies += 1
         if draw.random() < 0.5:
-            return [wire.pack_frame(kind, body), *self._more()]
+            return [wire.pack_frame(kind, body), *self._more(names)]
         how = draw.randrange(6)
         if how == 0:
             return []
         if how == 1:
             return [wire.pack_frame(kind, body)] * 2
-        if kind == wire.BATCH and not self.settings.verify_all_signatures and self._is_own(body):
+        if not self.verifies and self._is_own(kind, body, names):
             return []  # else it says with a wrong seal what only one can take
         if how == 2 and body:
             return [wire.pack_frame(kind, self._damaged(body))]
@@ -123,9 +133,8 @@ class Mallory(Node):
             return [self._false_hello(body)]
         return [wire.pack_frame(kind, body[: draw.randrange(len(body) + 1)])]
 
-    def _is_own(self, body: bytes) -> bool:
-        place = ByteReader(body).varint()
-        return place < len(self.outbound.places) and self.outbound.places[place] == self.lane
+    def _is_own(self, kind: int, body: bytes, names: list[str]) -> bool:
+        return kind == wire.BATCH and names[ByteReader(body).varint()] == self.host.sender_id
 
     def _damaged(self, body: bytes) -> bytes:
         damaged = bytearray(body)
@@ -135,7 +144,7 @@ class Mallory(Node):
 
     def _false_hello(self, body: bytes) -> bytes:
         hello = wire.unpack_hello(body)
-        lanes = self.ordering.members if self.ordering is not None else ()
+        lanes = self.host.observe().members
         frontier = {lane: self.draw.choice((0, 1, 10**6, 2**63)) for lane in lanes}
         return wire.pack_hello(hello._replace(frontier=frontier))
 
@@ -145,36 +154,34 @@ class Mallory(Node):
         """Falsify batches of its own lane: the same for all, unless it equivocates."""
         reader = ByteReader(body)
         place, number = reader.varint(), reader.varint()
-        if not self._is_own(body):
-            return body
-        sealed = SignedBatch(reader.block(), reader.rest())
-        if self.equivocates:
-            made = self._forge(number, sealed)
+        sealed = reader.block(), reader.rest()
+        if self.network.equivocates:
+            seal, raw = self._forge(number, sealed)
         else:
-            key = self.lane, number
-            made = self.forged.get(key) or self._forge(number, sealed)
-            self.forged[key] = made
-        return varint(place) + varint(number) + block(made.seal) + made.wire
+            key = self.host.sender_id, number
+            seal, raw = self.network.forged.get(key) or self._forge(number, sealed)
+            self.network.forged[key] = seal, raw
+        return varint(place) + varint(number) + block(seal) + raw
 
-    def _forge(self, number: int, sealed: SignedBatch) -> SignedBatch:
-        draw, ordering = self.draw, self.ordering
-        if ordering is None or number < 3 or draw.random() > 0.15:
+    def _forge(self, number: int, sealed: Sealed) -> Sealed:
+        draw, me = self.draw, self.host.sender_id
+        parts = group_frame.unpack(self.order, sealed[1])
+        self.numbers |= {name: at for at, name in parts.names.items()}
+        if number < 3 or draw.random() > 0.15:
             return sealed
         self.lies += 1
-        parts = frame.unpack(ordering.group.order, sealed.wire)
-        names = ordering.group._state.roster.numbers
-        victims = [lane for lane in ordering.members if lane != self.lane]
+        victims = [lane for lane in self.host.observe().members if lane != me]
         if not victims:
             return sealed
         victim = draw.choice(victims)
         how = draw.randrange(6)
-        if how == 0 and ordering.group.order == "idr":  # depends on what is not, or on itself
-            protocol = ordering.group._state.protocol
-            message = protocol.decode(parts.control, parts.payload)
-            who = draw.choice((victim, victim, self.lane))
-            causes = message.causes | unit(names[who], draw.choice((number, 10**6, 2**38)))
-            table = {**parts.names, names[who]: who}
-            control = protocol.encode(message._replace(causes=causes))
+        if how == 0 and self.order == "idr":  # depends on what is not, or on itself
+            message: Any = CODEC.decode(parts.control, parts.payload)
+            known = {**self.numbers, me: message.sender}
+            who = draw.choice([one for one in (victim, victim, me) if one in known])
+            causes = message.causes | unit(known[who], draw.choice((number, 10**6, 2**38)))
+            table = {**parts.names, known[who]: who}
+            control = CODEC.encode(message._replace(causes=causes))
             parts = parts._replace(names=table, control=control)
         elif how == 1:  # tells of lives of others
             life = Incarnation(1, draw.getrandbits(32), draw.choice((1, 40, 10**6)))
@@ -188,8 +195,8 @@ class Mallory(Node):
             parts = parts._replace(payload=self._payload(victim))
         else:
             parts = parts._replace(control=self._damaged(parts.control or b"\0"))
-        made = frame.pack(parts)
-        return SignedBatch(_mac(self.lane, number, made), made)
+        made = group_frame.pack(parts)
+        return _mac(me, number, made), made
 
     def _payload(self, victim: str) -> bytes:
         draw = self.draw
@@ -198,7 +205,7 @@ class Mallory(Node):
             Change(ChangeKind.JOINED, victim, "nowhere"),
             Change(ChangeKind.LEFT, f"{MALLORY}~{draw.randrange(10**8):08}"),
             Change(ChangeKind.EVICTED, f"x~{draw.randrange(10**8):08}", "why"),
-            Change(ChangeKind.JOINED, self.lane, "x" * 900),
+            Change(ChangeKind.JOINED, self.host.sender_id, "x" * 900),
         ]
         some = draw.sample(changes, draw.randrange(3))
         return draw.choice(
@@ -212,20 +219,20 @@ class Mallory(Node):
 
     # -- frames that nobody asked for --------------------------------------------------------------
 
-    def _more(self) -> list[bytes]:
-        draw = self.draw
-        if not self.outbound.places:
+    def _more(self, names: list[str]) -> list[bytes]:
+        draw, me = self.draw, self.host.sender_id
+        if not names:
             return []
         rows = [
             (place, draw.choice((0, 1, 5, 10**6, 2**63, 2**64 - 1)))
-            for place in range(len(self.outbound.places))
+            for place in range(len(names))
             if draw.random() < 0.6
         ]
-        place = draw.randrange(len(self.outbound.places))
-        lane = self.outbound.places[place]
-        if lane == self.lane and not self.settings.verify_all_signatures:
+        place = draw.randrange(len(names))
+        lane = names[place]
+        if lane == me and not self.verifies:
             return []  # as above
-        newest = self.ordering.lanes.newest(lane) if self.ordering is not None else 0
+        newest = self.host.observe().newest(lane)
         number = draw.choice((0, 1, newest, newest + 1, newest + 1, newest + 2, 10**6))
         forged = varint(place) + varint(number) + block(draw.randbytes(16)) + draw.randbytes(40)
         old = draw.choice(self.pool) if self.pool else b""
@@ -244,7 +251,7 @@ class Mallory(Node):
                     wire.pack_frame(wire.BYE, b"evicted from the group: " + lane.encode()),
                     wire.pack_frame(draw.randrange(20), draw.randbytes(draw.randrange(30))),
                     wire.pack_join_reply(
-                        wire.JoinReply(b"8" * 8, b"", {}, {self.lane: ""}, (), {}, b"\0")
+                        wire.JoinReply(b"8" * 8, b"", {}, {me: ""}, (), {}, b"\0")
                     ),
                     old,
                 )
@@ -253,12 +260,11 @@ class Mallory(Node):
 
     def _another_number(self, place: int, lane: str, number: int) -> bytes:
         """A batch that is somebody's, under another number, or changed and with its old seal."""
-        known = self.ordering.lanes.by_name.get(lane) if self.ordering is not None else None
-        if known is None or not known.batches:
+        if not self.batches.get(lane):
             return varint(place) + varint(number)
-        sealed = self.draw.choice(list(known.batches))
-        raw = sealed.wire if self.draw.random() < 0.5 else self._damaged(sealed.wire)
-        return varint(place) + varint(number) + block(sealed.seal) + raw
+        seal, raw = self.draw.choice(self.batches[lane])
+        raw = raw if self.draw.random() < 0.5 else self._damaged(raw)
+        return varint(place) + varint(number) + block(seal) + raw
 
 
 class ByzantineNetwork(MemoryNetwork):
@@ -268,24 +274,33 @@ class ByzantineNetwork(MemoryNetwork):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.forged: dict[tuple[str, int], SignedBatch] = {}
+        self.forged: dict[tuple[str, int], Sealed] = {}
+        """What Mallory says under a number of her lane: the same after a restart."""
         self.lanes: dict[str, str] = {}
+        self.liar: Liar | None = None
+        self.filter, self.new_signatures = self.falsify, self.sign
 
-    def new_node(self, host: Host, life: str) -> Node:
-        kind = Mallory if host.name == MALLORY else Node
-        lane = f"{host.name}~{life}"
-        if host.store is not None:  # as the key in a store
-            lane = self.lanes.setdefault(host.name, lane)
-        seals = KeyedSeals(lane)
-        node = kind(
-            *(host.name, host.settings, life, host.name),
-            seals=seals,
-            durable=host.store is not None,
-        )
-        if isinstance(node, Mallory):
-            seed = f"{host.lives} {self.random.random()}"
-            node.begin_to_lie(seed, self.forged, equivocates=self.equivocates)
-        return node
+    def start(self, name: str, join: str = "") -> None:
+        if name == MALLORY:
+            self.hosts[name].stays = True
+            self.liar = Liar(self, f"{self.hosts[name].lives} {self.random.random()}")
+        super().start(name, join)
+
+    def sign(self, sender_id: str) -> KeyedSeals:
+        """Return the signatures of a member: with a store, the key of its first life."""
+        name = member_of(sender_id)
+        if self.hosts[name].store is not None:
+            sender_id = self.lanes.setdefault(name, sender_id)
+        return KeyedSeals(sender_id)
+
+    def falsify(self, frames: list[Frame]) -> list[bytes] | None:
+        """Falsify the frames of Mallory, and let her hear those to her."""
+        if self.liar is not None and frames[0].source == MALLORY:
+            return self.liar.falsify(frames)
+        for frame in frames:
+            if self.liar is not None and frame.target == MALLORY:
+                self.liar.hear(frame)
+        return None
 
 
 class ByzantineRun(Run):
@@ -316,23 +331,21 @@ class ByzantineRun(Run):
 
     @property
     def lies(self) -> int:
-        node = self.network.hosts[MALLORY].node
-        return node.lies if isinstance(node, Mallory) else 0
+        return self.network.liar.lies if self.network.liar is not None else 0
 
     def start(self) -> None:
         network = self.network
         network.meet(self.names)
         network.run(3 * NS)
         for host in self.honest:
-            assert host.node is not None
-            self.founders.add(host.node.lane)
+            assert host.sender_id
+            self.founders.add(host.sender_id)
 
     def say(self, name: str) -> None:
         if name != MALLORY:
             super().say(name)
             return
-        node = self.network.hosts[name].node
-        if node is not None and node.ordering is not None:
+        if self.network.hosts[name].is_in_group:
             try:
                 self.network.say(name, b"lies")
             except AntecedeError:
@@ -372,21 +385,18 @@ class ByzantineRun(Run):
             self.network.hosts[MALLORY] = mallory
 
     def _at_rest(self, host: Host) -> None:
-        node, stuck = host.node, self.judgement.stuck
-        if node is None or node.ordering is None or node.out:
-            stuck.append(f"{host.name} is in no group: {node and node.out}")
+        stuck = self.judgement.stuck
+        if not host.is_in_group:
+            stuck.append(f"{host.name} is in no group: {host.sender_id and host.observe()}")
             return
-        ordering = node.ordering
-        lanes = {one.node.lane for one in self.network.hosts.values() if one.node is not None}
-        if lanes - ordering.members.keys():
-            stuck.append(f"{host.name} sees {sorted(ordering.members)}")
-        if missing := lanes - node.greeted.keys() - {node.lane}:
-            stuck.append(f"{host.name} is not connected with {missing}, {node.last_rejection}")
-        held = [
-            one for one in ordering.group.list_held() if member_of(one.message.sender) != MALLORY
-        ]
-        stalled = [lane for lane in ordering._stalled if member_of(lane) != MALLORY]
-        spoiled = [lane for lane in ordering.spoiled if member_of(lane) != MALLORY]
+        found, lanes = host.observe(), self.list_alive()
+        if lanes - found.members.keys():
+            stuck.append(f"{host.name} sees {sorted(found.members)}")
+        if missing := lanes - found.connected - {found.sender_id}:
+            stuck.append(f"{host.name} is not connected with {missing}, {found.last_rejection}")
+        held = [one for one in found.held if member_of(one.sender_id) != MALLORY]
+        stalled = [lane for lane in found.stalled if member_of(lane) != MALLORY]
+        spoiled = [lane for lane in found.distrusted if member_of(lane) != MALLORY]
         if held or stalled or spoiled:
             stuck.append(f"{host.name} holds {held[:2]}, {stalled}, {spoiled}")
 

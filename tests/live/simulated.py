@@ -20,6 +20,7 @@ from antecede.live.events import Id, Message
 from antecede.live.settings import NS, Settings
 from antecede.tables.trace.schema import DELIVER, SEND, Event
 from tests.live.memory_network import MS, Host, MemoryNetwork
+from tests.live.observation import Observation
 
 RELATION = {
     "causal": "delivery",
@@ -97,10 +98,9 @@ class Run:
         network.meet(self.names)
         network.run(2 * NS)
         for host in network.hosts.values():
-            assert host.node is not None
-            assert host.node.ordering is not None
-            assert len(host.node.greeted) == len(self.names) - 1
-            self.founders.add(host.node.lane)
+            assert host.is_in_group
+            assert len(host.observe().connected) == len(self.names) - 1
+            self.founders.add(host.sender_id)
 
     def run(self) -> Judgement:
         self.start()
@@ -129,11 +129,10 @@ class Run:
     def say(self, name: str) -> None:
         host = self.network.hosts[name]
         self.write_down(host)
-        node = host.node
-        if node is None or host.frozen or node.ordering is None or node.out:
+        if host.is_idle:
             return
         reply: tuple[Id, ...] = ()
-        lane = self.rows.setdefault(node.lane, [])
+        lane = self.rows.setdefault(host.sender_id, [])
         if self.plan.order == "reply" and lane and self.random.random() < 0.7:
             reply = (self.random.choice(lane)[1],)
         said = self.network.say(name, f"{name}{self.network.now}".encode(), reply)
@@ -142,12 +141,11 @@ class Run:
 
     def write_down(self, host: Host) -> None:
         """Note what a host has delivered since the last time."""
-        node = host.node
         fresh = host.events[self.seen.get(host.name, 0) :]
         self.seen[host.name] = len(host.events)
-        if node is None:
+        if not host.sender_id:
             return
-        lane = self.rows.setdefault(node.lane, [])
+        lane = self.rows.setdefault(host.sender_id, [])
         known = {row[1] for row in lane if row[0] == DELIVER}
         delivered = sum(row[0] == DELIVER for row in lane)
         for event in fresh:
@@ -191,10 +189,7 @@ class Run:
         return [
             one.name
             for one in self.network.hosts.values()
-            if one.name != name
-            and one.node is not None
-            and one.node.ordering is not None
-            and not (one.node.left or one.node.out)
+            if one.name != name and one.is_in_group and not one.has_ended
         ]
 
     def leave(self, name: str) -> None:
@@ -202,19 +197,16 @@ class Run:
         if not self._others(name):
             return
         self.write_down(host)
-        if host.node is None or host.frozen or host.node.ordering is None or host.node.out:
-            return
-        host.node.leave()
-        self.network.turn(name)
+        if not host.is_idle:
+            self.network.leave(name)
 
     def restart(self, name: str) -> None:
         """Begin a life where there is none, or one that left or was put out."""
         host = self.network.hosts[name]
         self.write_down(host)
-        node = host.node
-        if node is not None and not (node.left or node.out):
+        if host.sender_id and not host.has_ended:
             return
-        if node is not None:
+        if host.sender_id:
             self.network.crash(name)
         others = self._others(name)
         if self.plan.durable and host.store is not None and host.store.snapshot:
@@ -227,17 +219,13 @@ class Run:
 
     def _forget_unstored(self, host: Host) -> None:
         """What a member said and delivered and did not store before a crash has not been."""
-        node = host.node
-        assert node is not None
-        assert node.ordering is not None
-        ordering = node.ordering
-        delivered = ordering.place
-        by_batch = self.plan.order == "reply"
-        said = ordering.lanes.newest(node.lane) if by_batch else ordering.said
-        self.rows[node.lane] = [
+        found = host.observe()
+        lane = found.sender_id
+        said = found.newest(lane) if self.plan.order == "reply" else found.sent
+        self.rows[lane] = [
             row
-            for row in self.rows.get(node.lane, [])
-            if (row[1].number <= said if row[0] == SEND else row[3] <= delivered)
+            for row in self.rows.get(lane, [])
+            if (row[1].number <= said if row[0] == SEND else row[3] <= found.delivered)
         ]
 
     def heal(self) -> None:
@@ -246,7 +234,7 @@ class Run:
         for name, host in network.hosts.items():
             if host.frozen:
                 network.thaw(name)
-            if host.node is None or host.node.out or host.node.left:
+            if not host.sender_id or host.has_ended:
                 self.restart(name)
         for seconds in range(1, REST_S - 3):
             network.at(seconds * NS, self._second_look)
@@ -254,7 +242,7 @@ class Run:
     def _second_look(self) -> None:
         """Who learnt late that it was put out begins anew."""
         for host in self.network.hosts.values():
-            if host.node is None or host.node.out:
+            if not host.sender_id or host.observe().end_reason:
                 self.restart(host.name)
 
     # -- judgement --------------------------------------------------------------------------
@@ -271,7 +259,7 @@ class Run:
         found.messages, found.deliveries = len(sends), sum(map(len, delivered.values()))
         owed = self._owed(sends, delivered)
         self.judge_order(sends, delivered, owed)
-        alive = {host.node.lane for host in self.network.hosts.values() if host.node is not None}
+        alive = self.list_alive()
         for message, lanes in owed.items():
             is_delivered = any(message in delivered[lane] for lane in alive & delivered.keys())
             if message.sender_id in alive or is_delivered:
@@ -281,31 +269,37 @@ class Run:
                     if lane != message.sender_id and message not in delivered[lane]
                 ]
 
+    def list_alive(self, *names: str) -> set[str]:
+        """Return the sender ids of the members that run at some hosts, or at all."""
+        hosts = self.network.hosts
+        return {hosts[name].sender_id for name in names or hosts} - {""}
+
     def judge_order(
         self, sends: set[Id], delivered: dict[str, list[Id]], owed: dict[Id, set[str]]
     ) -> None:
         history = History(self._events(), {str(one): lanes for one, lanes in owed.items()})
         self.judgement.early += history.early(RELATION[self.plan.order])
         for lane in history.by_member:
-            self.judgement.twice += history._find_double_or_unsent(lane)
+            self.judgement.twice += history.find_double_or_unsent(lane)
 
     def _at_rest(self, host: Host) -> None:
-        node = host.node
-        if node is None or node.ordering is None or node.out:
-            self.judgement.stuck.append(f"{host.name} is not in a group")
+        stuck = self.judgement.stuck
+        if not host.is_in_group:
+            stuck.append(f"{host.name} is not in a group")
             return
-        ordering = node.ordering
-        if sorted(ordering.members) != sorted(
-            one.node.lane for one in self.network.hosts.values() if one.node is not None
-        ):
-            self.judgement.stuck.append(f"{host.name} sees {sorted(ordering.members)}")
-        if ordering.group.list_held() or ordering._stalled or ordering.lanes.bytes:
-            self.judgement.stuck.append(f"{host.name} holds {ordering.group.list_held()[:2]}")
-        if ordering.spoiled:
-            self.judgement.refused.append(f"{host.name}: {ordering.spoiled}")
-        bad = {kind: count for kind, count in node.rejected.items() if kind != "MismatchError"}
+        found = host.observe()
+        if found.members.keys() != self.list_alive():
+            stuck.append(f"{host.name} sees {sorted(found.members)}")
+        if found.held or found.stalled or found.memory_bytes:
+            stuck.append(f"{host.name} holds {found.held[:2]}")
+        self._list_rejected(found)
+
+    def _list_rejected(self, found: Observation) -> None:
+        if found.distrusted:
+            self.judgement.refused.append(f"{found.sender_id}: {found.distrusted}")
+        bad = {kind: count for kind, count in found.rejected.items() if kind != "MismatchError"}
         if bad:
-            self.judgement.refused.append(f"{host.name}: {bad}, {node.last_rejection}")
+            self.judgement.refused.append(f"{found.sender_id}: {bad}, {found.last_rejection}")
 
     def _owed(self, sends: set[Id], delivered: dict[str, list[Id]]) -> dict[Id, set[str]]:
         """Return to whom each message is owed: a newcomer, from the first it got of a lane on.

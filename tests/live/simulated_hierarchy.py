@@ -10,17 +10,14 @@ import random
 from functools import partial
 from typing import NamedTuple
 
-from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.mesh import ExternalNode
 from antecede.live.hierarchy.settings import HierarchySettings
-from antecede.live.hierarchy.star import ANEW
-from antecede.live.hierarchy.super_peer import SuperNode
-from antecede.live.node import Node
 from antecede.live.settings import NS
 from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
+from tests.live.observation import Observation
 from tests.live.simulated import REST_S, Judgement, Run
 
-KINDS = {"internal": InternalNode, "super": SuperNode, "external": ExternalNode}
+JOIN_AGAIN = "join again"
+"""First words of the reason why an internal peer that lacks messages is out of the group."""
 
 
 class Plan(NamedTuple):
@@ -74,7 +71,7 @@ class HierarchyRun(Run):
                 role=role, evict_after_ns=3 * NS, failover_timeout_ns=4 * NS
             )
             durable = plan.durable and role == "external"
-            self.network.add(name, settings, kind=KINDS[role], durable=durable)
+            self.network.add(name, settings, durable=durable)
         self.rows = {}
         self.seen = {}
         self.founders = set()
@@ -95,10 +92,9 @@ class HierarchyRun(Run):
             network.at((50 + 30 * k) * MS, partial(network.start, name, to))
         network.run(3 * NS)
         for host in network.hosts.values():
-            assert host.node is not None
-            assert host.node.ordering is not None, host.name
+            assert host.is_in_group, host.name
             if self.role[host.name] != "super":
-                self.founders.add(host.node.lane)
+                self.founders.add(host.sender_id)
 
     def say(self, name: str) -> None:
         if self.role[name] == "super":
@@ -107,9 +103,9 @@ class HierarchyRun(Run):
 
     def write_down(self, host: Host) -> None:
         super().write_down(host)
-        node = host.node
-        if isinstance(node, InternalNode) and node.super_lane:
-            self.supers_of.setdefault(node.lane, set()).add(node.super_lane)
+        super_peer = host.observe().hierarchy.super_peer if host.sender_id else ""
+        if super_peer:
+            self.supers_of.setdefault(host.sender_id, set()).add(super_peer)
 
     # -- harm -------------------------------------------------------------------------------
 
@@ -169,11 +165,11 @@ class HierarchyRun(Run):
     def restart(self, name: str) -> None:
         host = self.network.hosts[name]
         self.write_down(host)
-        node = host.node
-        if node is not None and not (node.left or node.out):
+        if host.sender_id and not host.has_ended:
             return
-        if node is not None:
-            self.anew += isinstance(node, InternalNode) and node.out.startswith(ANEW)
+        if host.sender_id:
+            is_internal = self.role[name] == "internal"
+            self.anew += is_internal and host.observe().end_reason.startswith(JOIN_AGAIN)
             self.network.crash(name)
             host.store = MemoryStore() if host.store is not None else None
         if host.store is not None and host.store.snapshot:
@@ -191,39 +187,32 @@ class HierarchyRun(Run):
         super().judge()
 
     def _at_rest(self, host: Host) -> None:
-        node, stuck = host.node, self.judgement.stuck
-        if node is None or node.ordering is None or node.out:
+        stuck = self.judgement.stuck
+        if not host.is_in_group:
             stuck.append(f"{host.name} is not in a group")
             return
-        if isinstance(node, InternalNode):
-            if not node.greeted or node.list_unacknowledged() != [node.super_lane] or node._upward:
+        found = host.observe()
+        if self.role[host.name] == "internal":
+            super_peer = found.hierarchy.super_peer
+            is_safe = found.unacknowledged_by == {super_peer} and not found.hierarchy.not_returned
+            if not (found.connected and is_safe):
                 stuck.append(f"{host.name} has no super peer, or something that is not safe")
-            if node.ordering.lanes.bytes:
-                stuck.append(f"{host.name} keeps {node.ordering.lanes.bytes} bytes")
+            if found.memory_bytes:
+                stuck.append(f"{host.name} keeps {found.memory_bytes} bytes")
         else:
-            self._mesh_at_rest(host.name, node)
-        if node.ordering.spoiled:
-            self.judgement.refused.append(f"{host.name}: {node.ordering.spoiled}")
-        bad = {kind: count for kind, count in node.rejected.items() if kind != "MismatchError"}
-        if bad:
-            self.judgement.refused.append(f"{host.name}: {bad}, {node.last_rejection}")
+            self._mesh_at_rest(host.name, found)
+        self._list_rejected(found)
 
-    def _mesh_at_rest(self, name: str, node: Node) -> None:
-        ordering, stuck = node.active, self.judgement.stuck
-        hosts = [self.network.hosts[one] for one in self.of("super", "external")]
-        here = sorted(one.node.lane for one in hosts if one.node is not None)
-        if sorted(ordering.members) != here:
-            stuck.append(f"{name} sees {sorted(ordering.members)}")
-        if ordering.group.list_held() or ordering._stalled or ordering.lanes.bytes:
-            stuck.append(
-                f"{name} holds {ordering.group.list_held()[:2]}, {ordering.lanes.bytes} bytes"
-            )
-        if isinstance(node, SuperNode):
-            hub, log = node.hub, node.hub.log
-            if hub.waiting or log.passed < log.newest or log.entries:
-                stuck.append(f"{name} keeps {len(log.entries)} for those inside, {hub.waiting}")
-            if strays := [one for one in hub.inside.values() if one.link is None]:
-                stuck.append(f"{name} waits for {[one.lane for one in strays]}")
+    def _mesh_at_rest(self, name: str, found: Observation) -> None:
+        stuck, inside = self.judgement.stuck, found.hierarchy
+        if found.members.keys() != self.list_alive(*self.of("super", "external")):
+            stuck.append(f"{name} sees {sorted(found.members)}")
+        if found.held or found.stalled or found.memory_bytes:
+            stuck.append(f"{name} holds {found.held[:2]}, {found.memory_bytes} bytes")
+        if inside.joining or inside.not_durable or inside.retained:
+            stuck.append(f"{name} keeps {inside.retained} for those inside, {inside.joining}")
+        if strays := [lane for lane, is_up in inside.internal_peers.items() if not is_up]:
+            stuck.append(f"{name} waits for {strays}")
 
 
 __all__ = ["REST_S", "HierarchyRun", "Plan"]

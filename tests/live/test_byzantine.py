@@ -50,8 +50,7 @@ def test_nothing_between_honest_members_is_early_lost_twice_or_stuck(first: int)
         assert judgement.clean, (plan_of(seed), judgement)
         lies, messages = lies + run.lies, messages + judgement.messages
         for host in run.honest:
-            assert host.node is not None
-            refused += host.node.rejected
+            refused += host.observe().rejected
     assert lies > 20 * AT_ONCE  # a rejected liar is dialed less and less often
     assert messages > 30 * AT_ONCE
     kinds = {"DecodeError", "MismatchError", "SequenceError", "IncarnationError"}

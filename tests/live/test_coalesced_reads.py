@@ -20,12 +20,8 @@ from tests.live.simulated import Plan, Run
 BIG = 2 << 20
 
 
-def payloads(network: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in network.messages(name)]
-
-
 def sizes_of(network: MemoryNetwork, name: str) -> list[int]:
-    return [len(one) for one in payloads(network, name)]
+    return [len(one) for one in network.payloads(name)]
 
 
 @pytest.mark.few(6)
@@ -39,11 +35,8 @@ def test_a_returning_member_reads_the_greeting_and_large_batches_at_once(
     sizes: tuple[int, ...], read_every_ms: int
 ) -> None:
     network = MemoryNetwork(1)
-    for name in "ab":
-        network.add(name, Settings(), durable=True)
+    network.meet("ab", Settings(), durable=True, at_once=True)
     network.hosts["b"].read_every_ns = read_every_ms * MS
-    network.start("a")
-    network.start("b", "a")
     network.run(6 * NS)
     network.crash("b")
     network.run(network.now + NS)
@@ -54,8 +47,7 @@ def test_a_returning_member_reads_the_greeting_and_large_batches_at_once(
     network.run(network.now + 20 * NS)
     assert sizes_of(network, "b") == list(sizes)
     for host in network.hosts.values():
-        assert host.node is not None
-        assert not host.node.rejected, host.node.last_rejection
+        assert not host.observe().rejected, host.observe().last_rejection
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -64,11 +56,8 @@ def test_a_joining_member_reads_the_greeting_and_a_large_history_at_once(
     read_every_ms: int, durable: bool
 ) -> None:
     network = MemoryNetwork(2)
-    for name in "abc":
-        network.add(name, Settings(history=10), durable=durable)
-    network.hosts["c"].read_every_ns = read_every_ms * MS
-    network.start("a")
-    network.start("b", "a")
+    network.meet("ab", Settings(history=10), durable=durable, at_once=True)
+    network.add("c", Settings(history=10), durable=durable).read_every_ns = read_every_ms * MS
     network.run(6 * NS)
     network.say("a", bytes(BIG))
     network.say("b", bytes(BIG + 1))
@@ -77,7 +66,7 @@ def test_a_joining_member_reads_the_greeting_and_a_large_history_at_once(
     network.at(10 * MS, partial(network.say, "a", bytes(BIG + 2)))
     network.run(network.now + 20 * NS)
     assert sorted(sizes_of(network, "c")) == [BIG, BIG + 1, BIG + 2]
-    assert not any(host.node.rejected for host in network.hosts.values() if host.node)
+    assert not any(host.observe().rejected for host in network.hosts.values())
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from antecede.errors import LimitError, StoreError
-from antecede.live.diary import EVENTS, LogEntry, StatusLogger, write
-from antecede.live.node import Node
+from antecede.live.diary import EVENTS, LogEntry, write
 from antecede.live.peer import Peer
 from antecede.live.settings import MAJORITY, NS, Settings
+from antecede.live.store import PeerStore
 from tests.live.loops import joined
 from tests.live.memory_network import MemoryNetwork
 
@@ -24,133 +24,124 @@ def network(memory: int = 1 << 20, **settings: Any) -> MemoryNetwork:
     found.add("a", Settings(max_memory_bytes=memory, **settings), durable=True)
     for name in "bc":
         found.add(name, Settings(**settings))
-    found.start("a")
-    found.start("b", join="a")
-    found.start("c", join="a")
+    found.meet("abc", at_once=True)
     return found
 
 
-def node(net: MemoryNetwork, name: str = "a") -> Node:
-    return net.node(name)
-
-
-def list_logged(
-    diary: StatusLogger, net: MemoryNetwork, name: str = "a"
-) -> list[tuple[str, str | None]]:
-    entries = list(diary.sample(node(net, name), net.now))
+def list_logged(net: MemoryNetwork, name: str = "a") -> list[tuple[str, str | None]]:
+    entries = net.log(name)
     assert all(one.event in EVENTS for one in entries)
     return [(one.event, one.fields.get("member")) for one in entries]
 
 
 def test_who_comes_and_goes_is_said_once() -> None:
-    net, diary = network(), StatusLogger()
+    net = network()
     net.run(4 * NS)
-    entries = list(diary.sample(node(net), net.now))
+    entries = net.log("a")
     assert not any("again" in one.text for one in entries)
     found = [(one.event, one.fields["member"]) for one in entries]
     assert sorted(found) == [(e, m) for e in ("connected", "joined") for m in "bc"]
-    assert list_logged(diary, net) == []
+    assert list_logged(net) == []
     net.crash("b")
     net.run(net.now + NS)
-    assert list_logged(diary, net) == [("disconnected", "b")]
-    node(net).evict(next(one for one in node(net).active.others() if one[0] == "b"), "")
-    net.turn("a")
+    assert list_logged(net) == [("disconnected", "b")]
+    net.evict("a", next(one for one in net.observe("a").members if one[0] == "b"))
     net.run(net.now + NS)
-    assert list_logged(diary, net) == [("departed", "b")]
-    node(net, "c").leave()
-    net.turn("c")
+    assert list_logged(net) == [("departed", "b")]
+    net.leave("c")
     net.run(net.now + NS)
-    assert list_logged(diary, net)[0] == ("departed", "c")
+    assert list_logged(net)[0] == ("departed", "c")
 
 
 def test_who_ends_is_no_warning_but_who_is_long_unheard() -> None:
-    net, diary = network(), StatusLogger()
+    net = network()
     net.run(4 * NS)
-    list_logged(diary, net)
-    node(net, "c").leave()
-    net.turn("c")
+    list_logged(net)
+    net.leave("c")
     net.crash("b")  # as one with a store that ends: the kernel closes its links
     net.run(net.now + 2 * NS)
-    entries = list(diary.sample(node(net), net.now))
+    entries = net.log("a")
     assert {one.event for one in entries} == {"disconnected", "departed"}
     assert {one.level for one in entries} == {logging.INFO}
     net.run(net.now + 4 * NS)
-    [entry] = diary.sample(node(net), net.now)
+    [entry] = net.log("a")
     assert (entry.event, entry.level) == ("unheard", logging.WARNING)
     assert entry.text.startswith("b is silent for 6.")
     net.run(net.now + 9 * NS)
-    assert not list(diary.sample(node(net), net.now)), "it is said once"
+    assert not net.log("a"), "it is said once"
 
 
 def test_who_was_away_is_connected_again() -> None:
-    net, diary = network(), StatusLogger()
+    net = network()
     net.run(4 * NS)
-    list_logged(diary, net)
+    list_logged(net)
     net.cut("c", "ab")
     net.run(net.now + 6 * NS)
-    assert list_logged(diary, net) == [("disconnected", "c"), ("unheard", "c")]
+    assert list_logged(net) == [("disconnected", "c"), ("unheard", "c")]
     net.heal()
     net.run(net.now + 3 * NS)
-    assert [one.text for one in diary.sample(node(net), net.now)] == ["connected again to c"]
+    assert [one.text for one in net.log("a")] == ["connected again to c"]
 
 
 def test_what_was_refused_is_said_once_or_how_often() -> None:
-    net, diary = network(), StatusLogger()
-    net.run(4 * NS)
-    list_logged(diary, net)
-    link = next(iter(node(net).links.values()))
-    node(net).count(link, LimitError("too long"))
-    [entry] = diary.sample(node(net), net.now)
-    assert entry.text == f"rejected once (LimitError), {link.name}: too long"
+    net, start = network(), 4 * NS
+    net.run(start)
+    list_logged(net)
+    net.reject("a", "b", LimitError("too long"))
+    [entry] = net.log("a")
+    assert entry.text == "rejected once (LimitError), b: too long"
     for _ in range(2):
-        node(net).count(link, LimitError("too long"))
-    assert not list(diary.sample(node(net), net.now + NS))
-    node(net).count(link, LimitError("too small"))
-    [entry] = diary.sample(node(net), net.now + 2 * NS)
-    assert entry.text == f"rejected 3 times (LimitError), last: {link.name}: too small"
+        net.reject("a", "b", LimitError("too long"))
+    net.run(start + NS)
+    assert not net.log("a")
+    net.reject("a", "b", LimitError("too small"))
+    net.run(start + 2 * NS)
+    [entry] = net.log("a")
+    assert entry.text == "rejected 3 times (LimitError), last: b: too small"
     for _ in range(2):
-        node(net).count(link, LimitError("too long"))
-    [entry] = diary.sample(node(net), net.now + 301 * NS)
-    assert entry.text == f"rejected 2 times (LimitError), last: {link.name}: too long"
+        net.reject("a", "b", LimitError("too long"))
+    net.run(start + 301 * NS)
+    [entry] = net.log("a")
+    assert entry.text == "rejected 2 times (LimitError), last: b: too long"
 
 
 def test_a_minority_says_that_it_stops_and_that_it_goes_on() -> None:
-    net, diary = network(partition=MAJORITY), StatusLogger()
+    net = network(partition=MAJORITY)
     net.run(4 * NS)
-    list_logged(diary, net, "c")
+    list_logged(net, "c")
     net.cut("c", "ab")
     net.run(net.now + 8 * NS)
-    events = {event for event, _ in list_logged(diary, net, "c")}
+    events = {event for event, _ in list_logged(net, "c")}
     assert {"in_minority", "disconnected"} <= events
     net.heal()
     net.run(net.now + 8 * NS)
-    assert {event for event, _ in list_logged(diary, net, "c")} == {"connected", "in_majority"}
+    assert {event for event, _ in list_logged(net, "c")} == {"connected", "in_majority"}
 
 
 def test_who_lags_is_said_and_that_it_caught_up() -> None:
-    net, diary = network(memory=2000), StatusLogger()
+    net = network(memory=2000)
     net.run(4 * NS)
-    list_logged(diary, net)
+    list_logged(net)
     net.cut("c", "ab")
     for _ in range(35):
         net.say("a", bytes(100))
         net.run(net.now + NS // 10)
-    assert ("lagging", "c") in list_logged(diary, net)
+    assert ("lagging", "c") in list_logged(net)
     net.heal()
     net.run(net.now + 8 * NS)
-    assert ("caught_up", "c") in list_logged(diary, net)
+    assert ("caught_up", "c") in list_logged(net)
 
 
 def test_what_was_refused_is_said_with_how_often() -> None:
-    net, diary = network(), StatusLogger()
+    net = network()
     net.run(4 * NS)
-    list_logged(diary, net)
+    list_logged(net)
     net.add("d", Settings(group_name="another"))
     net.start("d", join="a")
     net.run(net.now + NS)
-    entries = {one.event: one for one in diary.sample(node(net), net.now)}
+    entries = {one.event: one for one in net.log("a")}
     refused = entries["rejected"]
-    assert refused.fields["count"] == node(net).rejected["MismatchError"] > 0
+    assert refused.fields["count"] == net.observe("a").rejected["MismatchError"] > 0
     assert refused.fields["reason"] == "MismatchError"
     assert "group_name" in refused.text
 
@@ -164,12 +155,17 @@ def test_words_of_others_cannot_forge_lines(caplog: pytest.LogCaptureFixture) ->
     assert vars(record)["antecede_group_name"] == "r"
 
 
-async def test_a_peer_writes_it_down(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+async def test_a_peer_writes_it_down(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise StoreError("the disk is gone")
+
     caplog.set_level(logging.INFO, "antecede.live")
     more: dict[str, Any] = {"listen": "127.0.0.1:0", "insecure": True}
     async with joined(Peer("a", **more), Peer("b", store=tmp_path / "b.db", **more)) as (_, b):
         await asyncio.sleep(0.3)
-        b._running._handle_failure(StoreError("the disk is gone"))
+        monkeypatch.setattr(PeerStore, "write", fail)
         with pytest.raises(StoreError):
             await b.send(b"x")
     said = {(vars(one)["antecede_peer"], vars(one)["antecede_event"]) for one in caplog.records}

@@ -26,12 +26,9 @@ def peer(name: str, **more: Any) -> Peer:
 def group(seed: int = 1, *, durable: bool = False, **each: dict[str, Any]) -> MemoryNetwork:
     """Return a network of the named members, connected; `each`: their settings."""
     network = MemoryNetwork(seed, most_ns=5 * MS)
-    names = list(each)
     for name, settings in each.items():
         network.add(name, Settings(**settings), durable=durable)
-    network.start(names[0])
-    for name in names[1:]:
-        network.start(name, join=names[0])
+    network.meet(each, at_once=True)
     network.run(5 * NS)
     return network
 

@@ -5,9 +5,8 @@ In memory, one frame at a time: what is refused has changed nothing of the order
 
 from __future__ import annotations
 
-import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,70 +15,13 @@ from hypothesis import strategies as st
 
 from antecede.core.clocks.encoding.wire import varint
 from antecede.live import wire
-from antecede.live.node import Node
 from antecede.live.settings import NS, Settings
 from tests.live.byzantine import KeyedSeals
+from tests.live.memory_network import MS, Frame, MemoryNetwork
+from tests.live.observation import snapshot_state
 
 KINDS = st.integers(0, 12)
 NUMBERS = st.integers(0, 2**64 - 1) | st.integers(0, 5)
-
-
-class Talk:
-    """Three nodes that know each other, and all frames that went over their links."""
-
-    def __init__(self, order: str, strict: bool) -> None:
-        settings = Settings(order=order, verify_all_signatures=strict)
-        self.nodes = {
-            name: Node(
-                name, settings, f"{name}0000000", name, seals=KeyedSeals(f"{name}~{name}0000000")
-            )
-            for name in "abm"
-        }
-        self.frames: list[bytes] = []
-        self.now = 0
-        a, b, m = self.nodes.values()
-        a.bootstrap(b"12345678")
-        for caller, called in ((b, a), (m, a), (m, b)):
-            self.connect(caller, called)
-            self.exchange()
-        for one in (a, b, m):
-            for k in range(3):
-                one.send(b"%d" % k)
-                one.turn()
-                self.exchange()
-        self.frames.sort()
-
-    def connect(self, caller: Node, called: Node) -> None:
-        number = 10 * (ord(caller.name) - 90) + ord(called.name) - 90
-        caller.link_up(number, called.name, self.now, dialed=True)
-        called.link_up(number, caller.name, self.now, dialed=False)
-
-    def exchange(self) -> None:
-        """Let all that is to be said arrive."""
-        for _ in range(12):
-            self.now += NS // 50
-            for one in self.nodes.values():
-                one.tick(self.now)
-                one.turn()
-                for number in list(one.links):
-                    data = b"".join(one.pull(number, 1 << 16, self.now))
-                    for other in self.nodes.values():
-                        if other is not one and number in other.links and data:
-                            other.receive(number, data, self.now)
-                            found, _, _ = wire.split_frames(data)
-                            self.frames += [wire.pack_frame(k, data[s:e]) for k, s, e in found]
-
-
-def state(node: Node) -> Any:
-    ordering = node.ordering
-    if ordering is None:
-        return None
-    spoken = sorted(ordering.members), sorted(ordering.gone), sorted(ordering.guests)
-    return ordering.state(()), spoken, ordering.place, dict(ordering.broken)
-
-
-def link_to(node: Node, name: str) -> int:
-    return next(link.number for link in node.links.values() if link.name == name)
 
 
 @st.composite
@@ -108,125 +50,112 @@ def damaged(draw: Callable[..., Any], frames: list[bytes]) -> bytes:
 
 
 KEYS = ("causal", False), ("reply", True), ("bss", False)
-# A talk is made once and copied for each test: a copy takes a fortieth of the time.
-MADE = {key: pickle.dumps(Talk(*key)) for key in KEYS}
 
 
-def talk_of(key: tuple[str, bool]) -> Talk:
-    made = pickle.loads(MADE[key])
-    assert isinstance(made, Talk)
-    return made
+def talk(order: str, strict: bool, heard: list[Frame] | None = None) -> MemoryNetwork:
+    """Return three members that know each other; `heard`: gets all frames between them."""
+    network = MemoryNetwork(1, most_ns=2 * MS)
+    network.new_signatures = KeyedSeals
+    if heard is not None:
+        network.filter = heard.extend
+    network.meet("abm", Settings(order=order, verify_all_signatures=strict), at_once=True)
+    network.run(60 * MS)
+    for name in "abm" * 3:
+        network.say(name, name.encode())
+    network.run(100 * MS)
+    return network
 
 
-TALKS = {key: talk_of(key).frames for key in KEYS}
+def frames_of(key: tuple[str, bool]) -> list[Frame]:
+    heard: list[Frame] = []
+    talk(*key, heard).run(NS)
+    return heard
 
 
-@pytest.mark.parametrize("key", TALKS)
+HEARD = {key: frames_of(key) for key in KEYS}
+FRAMES = {key: sorted(one.pack() for one in heard) for key, heard in HEARD.items()}
+
+
+@pytest.mark.parametrize("key", KEYS)
 @given(data=st.data())
 @settings(max_examples=120, deadline=None)
 def test_a_member_that_sends_nonsense_changes_nothing(
     key: tuple[str, bool], data: st.DataObject
 ) -> None:
-    talk = talk_of(key)
-    node = talk.nodes["a"]
-    number = link_to(node, "m")
-    link = node.links[number]
+    network = talk(*key)
+    link, host = network.link("a", "m"), network.hosts["a"]
     for _ in range(data.draw(st.integers(1, 3))):
-        before, refused = state(node), node.rejected.total()
-        node.receive(number, data.draw(damaged(TALKS[key])), talk.now)
-        if node.rejected.total() > refused and not node.active.broken:
-            assert state(node) == before
-        node.turn()
-        node.tick(talk.now)
-        for one in list(node.links):
-            node.pull(one, 1 << 16, talk.now)
-        if link.closing:
+        before, refused = snapshot_state(host), host.observe().rejected.total()
+        network.receive("a", link, data.draw(damaged(FRAMES[key])))
+        if host.observe().rejected.total() > refused and not host.observe().invalid:
+            assert snapshot_state(host) == before
+        if link not in host.observe().connections:
             break
-    assert not node.out
-    other = link_to(node, "b")
-    assert not node.links[other].closing, "the others are not held to account"
-    talk.nodes["b"].send(b"heard")
-    before_place = node.active.place
-    talk.exchange()
-    assert node.active.place > before_place
+    assert host.is_in_group
+    assert network.hosts["b"].sender_id in host.observe().connected, "others are not accountable"
+    delivered = host.observe().delivered
+    network.say("b", b"heard")
+    network.run(network.now + 200 * MS)
+    assert host.observe().delivered > delivered
 
 
 @pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_stranger_that_sends_nonsense_changes_nothing(data: st.DataObject) -> None:
-    talk = talk_of(("causal", False))
-    node = talk.nodes["a"]
-    node.link_up(99, "x", talk.now, dialed=False)
-    before = state(node)
-    raw = data.draw(st.binary(max_size=200) | damaged(TALKS["causal", False]))
-    node.receive(99, raw, talk.now)
-    for one in list(node.links):
-        node.pull(one, 1 << 16, talk.now)
-    if node.links[99].lane == "":
-        assert state(node) == before
-    assert not node.out
+    network = talk(*KEYS[0])
+    link, host = network.call("a", "x"), network.hosts["a"]
+    before = snapshot_state(host)
+    network.receive("a", link, data.draw(st.binary(max_size=200) | damaged(FRAMES[KEYS[0]])))
+    if link not in host.observe().identified:
+        assert snapshot_state(host) == before
+    assert host.is_in_group
 
 
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
-    frames = TALKS["causal", False]
-    welcomes = [one for one in frames if wire.split_frames(one)[0][0][0] == wire.JOIN_REPLY]
-    hellos = [
-        one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"a~a" in one
-    ]
-    node = Node("m", Settings(), "m0000000", "m", seals=KeyedSeals("m~m0000000"))
-    node.link_up(1, "a", 0, dialed=True)
-    node.receive(1, data.draw(st.sampled_from(hellos)), 0)
-    node.receive(1, data.draw(damaged(welcomes)), 0)
-    node.turn()
-    node.tick(NS)
-    for one in list(node.links):
-        node.pull(one, 1 << 16, NS)
-    if node.ordering is not None:
-        state(node)
+    welcomes = [one.pack() for one in HEARD[KEYS[0]] if one.kind == wire.JOIN_REPLY]
+
+    def damage(frames: list[Frame]) -> Iterator[bytes]:
+        for one in frames:
+            is_welcome = one.kind == wire.JOIN_REPLY
+            yield data.draw(damaged(welcomes)) if is_welcome else one.pack()
+
+    network = MemoryNetwork(1, most_ns=2 * MS)
+    network.new_signatures, network.filter = KeyedSeals, damage
+    network.meet("am", Settings(), at_once=True)
+    network.run(60 * MS)
+    snapshot_state(network.hosts["m"])
 
 
 def test_numbers_that_cannot_be_break_nothing() -> None:
-    talk = talk_of(("causal", False))
-    talk.exchange()
-    talk.exchange()
-    node = talk.nodes["a"]
-    number = link_to(node, "m")
-    own = node.active.lanes.by_name[node.lane]
-    assert own.first > 1
-    place = node.links[number].names.index(node.lane)
-    node.receive(number, wire.pack_rows(wire.ACK, [(place, 2**64 - 1)]), talk.now)
-    node.receive(number, wire.pack_rows(wire.NAK, [(place, 0)]), talk.now)
-    for one in list(node.links):
-        node.pull(one, 1 << 16, talk.now)
-    node.send(b"heard")
-    node.turn()
-    talk.exchange()
-    assert talk.nodes["b"].active.lanes.newest(node.lane) == own.newest
+    network = talk(*KEYS[0])
+    network.run(NS)
+    own, link = network.hosts["a"].sender_id, network.link("a", "m")
+    assert network.observe("a").newest(own) > 1
+    assert not network.observe("a").memory_bytes, "the first are freed"
+    place = network.place("m", own)
+    network.receive("a", link, wire.pack_rows(wire.ACK, [(place, 2**64 - 1)]))
+    network.receive("a", link, wire.pack_rows(wire.NAK, [(place, 0)]))
+    network.send("a", b"heard")
+    network.run(network.now + NS // 4)
+    assert network.observe("b").newest(own) == network.observe("a").newest(own)
 
 
 @pytest.mark.slow
 def test_ten_thousand_damaged_frames() -> None:
     draw = random.Random(5)
-    talk = talk_of(("causal", False))
-    frames = TALKS["causal", False]
-    node = talk.nodes["a"]
+    frames, heard = FRAMES[KEYS[0]], HEARD[KEYS[0]]
+    hello = next(one for one in heard if (one.source, one.kind) == ("m", wire.HELLO)).pack()
     for count in range(10_000):
         if not count % 500:
-            talk = talk_of(("causal", False))
-            node = talk.nodes["a"]
-        number = 100 + count
-        node.link_up(number, "m", talk.now, dialed=False)
-        hello = next(
-            one for one in frames if wire.split_frames(one)[0][0][0] == wire.HELLO and b"m~" in one
-        )
-        node.receive(number, hello, talk.now)
+            network = talk(*KEYS[0])
+        link = network.call("a", "m")
+        network.receive("a", link, hello)
         raw = bytearray(draw.choice(frames))
         raw[draw.randrange(len(raw))] = draw.randrange(256)
-        node.receive(number, bytes(raw), talk.now)
-        node.pull(number, 1 << 16, talk.now)
-        node.link_down(number, talk.now)
-    assert node.rejected
-    assert not node.out
+        network.receive("a", link, bytes(raw))
+        network.hang_up("a", link)
+    assert network.observe("a").rejected
+    assert network.hosts["a"].is_in_group

@@ -23,14 +23,15 @@ from antecede.live.batches import Batch
 from antecede.live.events import SentBatch
 from antecede.live.hierarchy import origin, star
 from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.mesh import INSIDE
+from antecede.live.hierarchy.mesh import INSIDE, ExternalNode
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER, MeshGroup
 from antecede.live.hierarchy.origin import Origin, Place, Places
 from antecede.live.hierarchy.settings import HierarchySettings
 from antecede.live.hierarchy.super_peer import SuperNode
-from antecede.live.links import Link
 
 LANES = ["s1~00000000", "e1~00000000"]
+OUTSIDE = 9
+"""Number of the super peer's connection to an external peer."""
 PLACES = st.lists(st.tuples(st.sampled_from(LANES), st.integers(1, 40)), max_size=60)
 
 
@@ -248,7 +249,8 @@ def test_a_member_that_speaks_as_what_it_is_not_is_refused() -> None:
     mesh = Mesh(e1=EXTERNAL, e2=EXTERNAL)
     one, other = "e1~00000000", "e2~00000000"
     assert mesh.feed(one, other) is not None
-    forged = b"\x02" + mesh.groups[other]._entry(0, b"")[1:]
+    note = mesh.groups[other].send(batches.pack(Batch(2, [])))
+    forged = b"\x02" + bytes(note)[1:]
     with pytest.raises(DecodeError, match="another role"):
         mesh.groups[one].receive(forged, said_by=(other, 2))
     with pytest.raises(DecodeError, match="unknown entry kind"):
@@ -286,6 +288,25 @@ class Hand:
         self.super_peer.bootstrap(b"g" * 8)
         self.super_peer.turn()
         self.inside: list[InternalNode] = []
+        self.outside: list[tuple[int, bytes]] = []
+        """Frames to an external peer."""
+
+    def call_outside(self) -> None:
+        """Let an external peer join."""
+        node = ExternalNode("e", HierarchySettings(role="external"), "00000000", "e")
+        self.super_peer.link_up(OUTSIDE, "e", 0, dialed=False)
+        node.link_up(1, "s", 0, dialed=True)
+        for _ in range(4):
+            node.turn()
+            self.super_peer.receive(OUTSIDE, b"".join(node.pull(1, 1 << 16, 0)), 0)
+            self.super_peer.turn()
+            node.receive(1, self.pull_outside(), 0)
+
+    def pull_outside(self) -> bytes:
+        """Return what is written to the external peer now."""
+        data = b"".join(self.super_peer.pull(OUTSIDE, 1 << 16, 0))
+        self.outside += [(kind, data[start:end]) for kind, start, end in wire.split_frames(data)[0]]
+        return data
 
     def call(self) -> int:
         """Let another peer call; returns its link, from 1."""
@@ -327,6 +348,7 @@ def test_who_comes_amid_a_turn_lacks_nothing_of_it() -> None:
 
 def test_what_is_in_no_log_yet_is_not_told_to_be_had_by_all_inside() -> None:
     hand = Hand()
+    hand.call_outside()
     first, second = hand.call(), hand.call()
     for number in (first, second):
         hand.up(number)
@@ -335,10 +357,12 @@ def test_what_is_in_no_log_yet_is_not_told_to_be_had_by_all_inside() -> None:
         hand.down(number)
     hand.inside[0].send(b"numbered, and in no log yet", ())
     hand.up(first)
-    node, told = hand.super_peer, []
-    node.greeted["e~00000000"] = link = Link(9, "e", 0, dialed=False)
-    node.hub.tick(10**9)
-    for frame in link.control:
-        if frame[1] == INSIDE:
-            told += list(wire.read_rows(frame[2:], node.outbound.places).items())
-    assert dict(told)["s~00000000"] == 1  # that it is here; what was said is the second
+    hand.super_peer.tick(10**9)
+    hand.pull_outside()
+    names, told = list[str](), dict[str, int]()
+    for kind, body in hand.outside:
+        if kind == wire.SENDER_IDS:
+            names += wire.read_names(body, wire.MAX_LANES)
+        elif kind == INSIDE:
+            told |= wire.read_rows(body, names)
+    assert told["s~00000000"] == 1  # that it is here; what was said is the second

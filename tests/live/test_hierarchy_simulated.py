@@ -9,12 +9,9 @@ from itertools import count
 
 import pytest
 
-from antecede.live.events import Message
-from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.mesh import ExternalNode
-from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.settings import NS
 from antecede.tables.trace.schema import DELIVER
+from tests.live.observation import HierarchyObservation
 from tests.live.simulated import Judgement
 from tests.live.simulated_hierarchy import HierarchyRun, Plan
 
@@ -109,14 +106,11 @@ def quiet(internals: int = 4) -> HierarchyRun:
 
 def inside(run: HierarchyRun, super_peer: str) -> list[str]:
     """Return who is inside of a super peer."""
-    node = run.network.hosts[super_peer].node
-    assert isinstance(node, SuperNode)
-    return [lane.partition("~")[0] for lane in node.hub.inside]
+    return [lane.partition("~")[0] for lane in hierarchy_at(run, super_peer).internal_peers]
 
 
-def payloads(run: HierarchyRun, name: str) -> list[bytes]:
-    events = run.network.hosts[name].events
-    return [one.payload for one in events if isinstance(one, Message)]
+def hierarchy_at(run: HierarchyRun, name: str) -> HierarchyObservation:
+    return run.network.observe(name).hierarchy
 
 
 def test_what_only_a_super_peer_has_does_not_go_down() -> None:
@@ -127,10 +121,10 @@ def test_what_only_a_super_peer_has_does_not_go_down() -> None:
     network.cut(["s1"], ["s2", "e1"])  # and nobody knows yet
     network.say(first, b"said while cut off")
     network.run(network.now + NS)
-    assert all(payloads(run, name) == [] for name in others)
+    assert all(run.network.payloads(name) == [] for name in others)
     network.heal()
     network.run(network.now + NS)
-    assert all(payloads(run, name) == [b"said while cut off"] for name in others)
+    assert all(run.network.payloads(name) == [b"said while cut off"] for name in others)
 
 
 def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> None:
@@ -141,16 +135,15 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
     network.say(first, b"1")
     network.say(second, b"2, unsafe")
     network.run(network.now + NS // 2)
-    assert payloads(run, second) == []
+    assert run.network.payloads(second) == []
     network.crash("s1")
     network.run(network.now + 6 * NS)
-    assert payloads(run, second) == [b"1"]
-    assert payloads(run, first) == [b"2, unsafe"]
-    node = network.hosts[second].node
-    assert isinstance(node, InternalNode)
-    assert node.super_lane.startswith("s2~")
-    assert node.list_unacknowledged() == [node.super_lane]
-    assert not node._upward
+    assert run.network.payloads(second) == [b"1"]
+    assert run.network.payloads(first) == [b"2, unsafe"]
+    super_peer = hierarchy_at(run, second).super_peer
+    assert super_peer.startswith("s2~")
+    assert network.observe(second).unacknowledged_by == {super_peer}
+    assert not hierarchy_at(run, second).not_returned
 
 
 def test_what_one_says_elsewhere_follows_what_one_had() -> None:
@@ -162,12 +155,12 @@ def test_what_one_says_elsewhere_follows_what_one_had() -> None:
     network.cut(["s1"], ["s2"])
     network.say(first, b"1")  # e1 has it too, so it goes down
     network.run(network.now + NS // 5)
-    assert payloads(run, second) == [b"1"]
+    assert run.network.payloads(second) == [b"1"]
     network.crash("s1")
     network.say(second, b"2, after 1")
     network.run(network.now + 6 * NS)
     for name in (*bystanders, "e1"):
-        assert payloads(run, name) == [b"1", b"2, after 1"]
+        assert run.network.payloads(name) == [b"1", b"2, after 1"]
 
 
 def test_what_went_out_by_two_super_peers_comes_once() -> None:
@@ -176,20 +169,15 @@ def test_what_went_out_by_two_super_peers_comes_once() -> None:
     first, *_ = inside(run, "s1")
     network.cut(["s1"], ["s2"])
     network.say(first, b"twice")
-    while not payloads(run, "e1"):
+    while not run.network.payloads("e1"):
         network.run(network.now + NS // 1000)
-    node = network.hosts[first].node
-    assert isinstance(node, InternalNode)
-    assert node._upward
+    assert hierarchy_at(run, first).not_returned
     network.crash("s1")
     network.say(first, b"once")
     network.run(network.now + 6 * NS)
     for name in (*run.of("internal"), "e1"):
-        assert payloads(run, name) == ([] if name == first else [b"twice", b"once"])
-    meshes = [network.hosts[name].node for name in ("s2", "e1")]
-    assert all(isinstance(one, ExternalNode) for one in meshes)
-    seconds = [one.mesh_ordering.mesh.copies.seconds for one in meshes]  # type: ignore[union-attr]
-    assert seconds == [1, 1]
+        assert run.network.payloads(name) == ([] if name == first else [b"twice", b"once"])
+    assert [hierarchy_at(run, name).second_copies for name in ("s2", "e1")] == [1, 1]
 
 
 def test_what_peers_elsewhere_lack_is_kept_for_them() -> None:
@@ -203,9 +191,8 @@ def test_what_peers_elsewhere_lack_is_kept_for_them() -> None:
     network.crash("s1")
     network.heal()
     network.run(network.now + 3 * NS)
-    assert payloads(run, second) == [b"while it was away"]
-    assert network.hosts[second].node is not None
-    assert not network.node(second).out
+    assert run.network.payloads(second) == [b"while it was away"]
+    assert not network.observe(second).end_reason
 
 
 def test_a_peer_inside_knows_its_super_peer_alone() -> None:
@@ -213,27 +200,24 @@ def test_a_peer_inside_knows_its_super_peer_alone() -> None:
     for name in run.of("internal"):
         run.network.say(name, name.encode())
     run.network.run(run.network.now + NS)
-    node = run.network.hosts["i1"].node
-    assert isinstance(node, InternalNode)
-    assert sorted(node.active.members) == sorted([node.lane, node.super_lane])
-    assert all(lane[0] in "se" for lane in node._have.windows)
-    assert all(lane.startswith("s") for lane in node.supers)
+    found, known = run.network.observe("i1"), hierarchy_at(run, "i1")
+    assert found.members.keys() == {found.sender_id, known.super_peer}
+    assert all(lane[0] in "se" for lane in known.received_from)
+    assert all(lane.startswith("s") for lane in known.super_peers)
 
 
 def test_who_left_is_kept_nothing_for() -> None:
     run = quiet(internals=3)
     network = run.network
     (first, *_) = inside(run, "s1")
-    host = network.hosts[first]
-    assert host.node is not None
-    host.node.send(b"last words", ())
-    host.node.leave()
-    network.turn(first)
+    with network.step(first):
+        network.send(first, b"last words")
+        network.leave(first)
     network.run(network.now + NS)
     assert first not in inside(run, "s1")
-    assert host.node.greeted == {}
+    assert not network.observe(first).connected
     others = [name for name in run.of("internal") if name != first]
-    assert all(payloads(run, name) == [b"last words"] for name in others)
+    assert all(run.network.payloads(name) == [b"last words"] for name in others)
 
 
 def test_a_silent_peer_inside_is_put_out_and_told_when_it_comes_back() -> None:
@@ -247,8 +231,7 @@ def test_a_silent_peer_inside_is_put_out_and_told_when_it_comes_back() -> None:
     assert first not in inside(run, "s1")
     network.heal()
     network.run(network.now + 5 * NS)
-    node = network.node(first)
-    assert node.out.startswith(
+    assert network.observe(first).end_reason.startswith(
         ("evicted by its super peer: unheard for", "join again: messages that it lacks")
     )
 
@@ -262,22 +245,20 @@ def test_who_was_away_and_missed_nothing_goes_on_elsewhere() -> None:
     network.say(second, b"to all")
     network.run(network.now + NS)
     assert first in inside(run, "s2")
-    assert payloads(run, first) == [b"to all"]
+    assert run.network.payloads(first) == [b"to all"]
 
 
 def test_a_super_peer_that_leaves_sends_those_inside_elsewhere() -> None:
     run = quiet(internals=4)
     network = run.network
     moving = inside(run, "s1")
-    node = network.node("s1")
     network.say(moving[0], b"before it leaves")
-    node.leave()
-    network.turn("s1")
+    network.leave("s1")
     network.run(network.now + 3 * NS)
     assert set(moving) <= set(inside(run, "s2"))
     assert all(network.hosts[name].lives == 1 for name in moving)
     others = [name for name in run.of("internal") if name != moving[0]]
-    assert all(payloads(run, name) == [b"before it leaves"] for name in others)
+    assert all(run.network.payloads(name) == [b"before it leaves"] for name in others)
 
 
 @pytest.mark.soak

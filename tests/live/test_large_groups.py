@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from antecede.live import wire
 from antecede.live.lanes import SenderLogs, SignedBatch
-from antecede.live.links import Link
-from antecede.live.node import Node
 from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MS, MemoryNetwork
 
@@ -42,75 +41,55 @@ def test_what_somebody_has_more_of_is_known_until_it_is_here() -> None:
     assert sorted(lanes.ahead()) == ["a~00000000", "c~00000000"]
 
 
-def network() -> tuple[MemoryNetwork, dict[str, Node]]:
+def network() -> MemoryNetwork:
     """Three members that have been together for a while."""
     made = MemoryNetwork(3, least_ns=MS, most_ns=2 * MS)
-    for name in "abc":
-        made.add(name, Settings(group_name="r"))
-    nodes = {"a": made.start("a")}
-    nodes |= {name: made.start(name, join="a") for name in "bc"}
+    made.meet("abc", Settings(group_name="r"), at_once=True)
     made.run(10 * NS)
-    assert all(len(node.greeted) == 2 for node in nodes.values())
-    return made, nodes
-
-
-def heard(made: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in made.messages(name)]
+    assert all(len(made.observe(name).connected) == 2 for name in "abc")
+    return made
 
 
 @pytest.mark.parametrize(("connected", "soon"), [(False, True), (True, False)])
 def test_the_last_words_of_who_is_gone_are_asked_for_at_once(connected: bool, soon: bool) -> None:
-    made, nodes = network()
+    made = network()
     made.cut("a", "c")
     if not connected:
-        [link] = [one for one in nodes["c"].links.values() if one.name == "a"]
-        made._end(("c", link.number))
-        nodes["c"].link_down(link.number, made.now)
+        made.disconnect("c", "a")
     made.say("a", b"last words")
     made.run(made.now + 200 * MS)
-    assert heard(made, "b") == [b"last words"]
-    assert heard(made, "c") == ([b"last words"] if soon else [])
+    assert made.payloads("b") == [b"last words"]
+    assert made.payloads("c") == ([b"last words"] if soon else [])
     made.run(made.now + 2 * NS)
-    assert heard(made, "c") == [b"last words"]
+    assert made.payloads("c") == [b"last words"]
 
 
 def test_a_turn_asks_only_the_links_that_have_something_to_write() -> None:
-    made, nodes = network()
-    node = nodes["a"]
+    made = network()
     made.run(made.now + NS)
-    for number in list(node.links):
-        node.pull(number, 1 << 18, made.now)
-    assert node.writable() == []
-    node.send(b"to all")
-    node.turn()
-    assert sorted(node.writable()) == sorted(node.links)
-    first, second = sorted(node.links)
-    assert node.pull(first, 1 << 18, made.now)
-    assert node.writable() == [second]
-    node.end(node.links[first], "for the test")
-    assert sorted(node.writable()) == [first, second]
+    made.turn("a")
+    assert made.list_writable("a") == []
+    made.hosts["a"].writes_to = ()
+    made.say("a", b"to all")
+    assert made.list_writable("a") == ["b", "c"]
+    made.hosts["a"].writes_to = ("b",)
+    made.turn("a")
+    assert made.list_writable("a") == ["c"]
+    made.reject_connection("a", "b", "for the test")
+    assert made.list_writable("a") == ["b", "c"]
 
 
-def test_who_is_written_to_anyhow_gets_few_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, nodes = network()
-    heartbeats = 0
-    answer = Node._ping
-
-    def counted(node: Node, link: Link, body: bytes) -> None:
-        nonlocal heartbeats
-        heartbeats += 1
-        answer(node, link, body)
-
-    monkeypatch.setattr(Node, "_ping", counted)
+def test_who_is_written_to_anyhow_gets_few_heartbeats() -> None:
+    made = network()
     counts = []
     for talking in ("", "abc"):
-        heartbeats = 0
+        before = made.frames[wire.PING]
         for _ in range(40):
             for name in talking:
                 made.say(name, b"x")
             made.run(made.now + NS // 2)
-        counts.append(heartbeats)
+        counts.append(made.frames[wire.PING] - before)
     quiet, busy = counts
     assert 3 * 15 <= quiet <= 3 * 30  # a heartbeat or its answer a second on each of three links
     assert 0 < busy < quiet / 2
-    assert all(len(node.greeted) == 2 for node in nodes.values())
+    assert all(len(made.observe(name).connected) == 2 for name in "abc")

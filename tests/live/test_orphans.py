@@ -36,8 +36,14 @@ def group(seed: int = 1, durable: str = "", names: str = "abcd", **settings: Any
         network.add(name, made, durable=name in durable)
         network.start(name, "" if name == "a" else "a")
     network.run(3 * settings.get("repair_delay_ns", NS))
-    assert all(len(network.node(name).greeted) == len(names) - 1 for name in names)
+    assert all(len(network.observe(name).connected) == len(names) - 1 for name in names)
     return network
+
+
+def is_at_rest(network: MemoryNetwork, name: str) -> bool:
+    """Return whether a member holds nothing and keeps nothing for others."""
+    found = network.observe(name)
+    return not found.held and found.memory_bytes == 0
 
 
 def orphaned(network: MemoryNetwork) -> tuple[Id, list[Id]]:
@@ -59,10 +65,7 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
     question, [answer, _] = orphaned(network)
     network.run(network.now + NS)
     assert not heard(network, "a")
-    assert [one.waits_for for one in network.node("a").active.group.list_held()] == [
-        (tuple(question),),
-        (tuple(answer),),
-    ]
+    assert network.observe("a").waits_for == ((question,), (answer,))
     network.run(network.now + 12 * NS)
     for name in "ab":
         got = heard(network, name)
@@ -70,8 +73,7 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
         assert (got["answer"].reply_to, got["answer"].missing_ids) == ((question,), (question,))
         assert (got["more"].reply_to, got["more"].missing_ids) == ((answer,), ())
         assert not given_up(network, name)
-        ordering = network.node(name).active
-        assert ordering.group.stats().held == ordering.lanes.bytes == 0
+        assert is_at_rest(network, name)
     send_text(network, "a", "so what?", answer)
     network.run(network.now + NS)
     assert heard(network, "b")["so what?"].reply_to == (answer,)
@@ -87,9 +89,8 @@ def test_all_set_the_same_aside_where_the_group_was_made_so() -> None:
             MessagesAbandoned(answer.sender_id, 1, (question.sender_id,)),
             MessagesAbandoned(more.sender_id, 1, (answer.sender_id,)),
         ]
-        ordering = network.node(name).active
-        assert ordering.group.stats().held == ordering.lanes.bytes == 0
-        assert ordering.given_up == 2
+        assert is_at_rest(network, name)
+        assert network.observe(name).abandoned == 2
     send_text(network, "a", "next")
     network.run(network.now + NS)
     assert list(heard(network, "b")) == ["next"]
@@ -101,7 +102,7 @@ def test_where_the_group_holds_it_waits_and_that_is_shown() -> None:
     network.run(network.now + 20 * NS)
     for name in "ab":
         assert not heard(network, name)
-        [missing] = network.node(name).active.group.list_missing()
+        [missing] = network.observe(name).missing
         assert (missing.sender, missing.seq) == question
 
 
@@ -116,8 +117,8 @@ def test_nothing_is_given_up_while_somebody_who_may_have_it_is_away() -> None:
     network.crash("c")
     network.crash("d")
     network.run(network.now + 6 * NS)
-    for lane in [one for one in network.node("a").active.others() if one[0] in "cd"]:
-        network.node("a").evict(lane, "dead")
+    for lane in [one for one in network.observe("a").members if one[0] in "cd"]:
+        network.evict("a", lane, "dead")
     network.run(network.now + 10 * NS)
     assert not heard(network, "a")
     network.heal()
@@ -139,7 +140,7 @@ def test_an_orphan_survives_a_restart_and_comes_once() -> None:
     network.run(network.now + 5 * NS)
     fresh = network.hosts["a"].events[len(before) :]
     assert not [one for one in fresh if isinstance(one, Message)]
-    kept = list(network.node("a").active.history)
+    kept = network.observe("a").history_messages
     assert [one.payload for one in kept] == [
         *(b"answer", b"more"),
         b"with this it is stored how far a is done",
@@ -210,16 +211,16 @@ def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
     network.run(network.now + 25 * NS)
     results = []
     for name in "abc":
-        ordering = network.node(name).active
-        assert sorted(one[0] for one in ordering.members) == ["a", "b", "c"]
-        assert ordering.group.stats().held == ordering.lanes.bytes == 0, name
+        found = network.observe(name)
+        assert sorted(one[0] for one in found.members) == ["a", "b", "c"]
+        assert is_at_rest(network, name), name
         got = {m.id: (m.payload, m.reply_to, m.missing_ids) for m in heard(network, name).values()}
         lost = {(one.sender_id, one.missing_sender_ids) for one in given_up(network, name)}
         of_the_dead = {one: what for one, what in got.items() if one.sender_id[0] in "de"}
         results.append((of_the_dead, lost))
         for message in heard(network, name).values():
             for parent in set(message.reply_to) - set(message.missing_ids):
-                assert parent in got or parent.sender_id == ordering.me
+                assert parent in got or parent.sender_id == found.sender_id
     assert results[0] == results[1] == results[2]
     ends = [bool(missing) for _, _, missing in results[0][0].values()], results[0][1]
     assert any(ends[0]) if policy == "deliver" else ends[1], "a run without an orphan"
@@ -247,8 +248,7 @@ def test_newcomers_get_history_through_newcomers_and_answer_it() -> None:
     network.run(network.now + NS)
     second = send_text(network, "b", "second", first)
     network.run(network.now + NS)
-    network.node("a").leave()
-    network.turn("a")
+    network.leave("a")
     network.run(network.now + NS)
     network.crash("a")
     for name, sponsor in ("n", "b"), ("m", "n"):
@@ -294,7 +294,7 @@ def test_a_newcomer_gets_no_more_history_than_it_keeps_and_in_order() -> None:
         network.start(name, "b")
         network.run(network.now + 3 * NS)
         assert list(heard(network, name)) == [f"{k}" for k in range(8 - history, 8)]
-        kept = network.node(name).active.history
+        kept = network.observe(name).history_messages
         assert [one.payload for one in kept] == [b"%d" % k for k in range(8 - history, 8)]
 
 
@@ -308,20 +308,18 @@ def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
     network.run(network.now + NS)
     send_text(network, "b", "answer", question)
     network.run(network.now + NS)
-    node, of = network.node("c"), network.node("b").lane
-    assert node.active.group.stats().held == 1
-    assert node.timers.ask_now(network.now) == {question.sender_id: of}
-    network.turn("c")
+    assert len(network.observe("c").held) == 1
+    asked = network.request_missing("c")
+    assert asked == {question.sender_id: network.hosts["b"].sender_id}
     network.run(network.now + NS // 2)
     assert list(heard(network, "c")) == ["question", "answer"]
     network.run(network.now + NS)
-    assert node.timers.ask_now(network.now) == {}
+    assert network.request_missing("c") == {}
 
 
 def test_what_is_only_late_is_not_taken_for_lost() -> None:
     network = group(repair_delay_ns=5 * NS, failure_timeout_ns=60 * NS)
-    network.node("d").leave()
-    network.turn("d")
+    network.leave("d")
     network.run(network.now + 6 * NS)
     network.crash("d")
     network.cut("a", "c")
@@ -329,9 +327,9 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
     network.run(network.now + NS // 2)
     send_text(network, "b", "answer", question)
     network.run(network.now + 4 * NS)
-    node = network.node("c")
-    assert not node.timers.unheard()
-    assert node.active.group.stats().held == 1
+    found = network.observe("c")
+    assert found.members.keys() == {*found.connected, found.sender_id}
+    assert len(found.held) == 1
     network.heal()
     network.run(network.now + 10 * NS)
     assert list(heard(network, "c")) == ["question", "answer"]
@@ -368,9 +366,7 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
     network.crash("n")
     network.run(network.now + 15 * NS)
     assert not heard(network, "a"), "while c is a member it may come back, and know"
-    a = network.node("a")
-    a.evict(answer.sender_id, "dead")
-    network.turn("a")
+    network.evict("a", answer.sender_id, "dead")
     network.run(network.now + 15 * NS)
     if durable:
         send_text(network, "a", "stored")
@@ -380,9 +376,8 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
         network.run(network.now + 5 * NS)
     for name in "ab":
         got = heard(network, name)
-        ordering = network.node(name).active
-        assert ordering.list_stalled() == {}
-        assert ordering.group.stats().held == ordering.lanes.bytes == 0
+        assert not network.observe(name).stalled
+        assert is_at_rest(network, name)
         if policy == "deliver":
             assert {"answer", "something else"} <= got.keys()
             assert got["answer"].missing_ids == (words,)
@@ -395,14 +390,12 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
 
 def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
     network, words, answer = with_a_stranger()
-    a = network.node("a")
-    a.evict(answer.sender_id, "dead")
-    network.turn("a")
+    network.evict("a", answer.sender_id, "dead")
     network.run(network.now + 15 * NS)
     assert heard(network, "b")["answer"].missing_ids == (words,)
     network.heal()
     network.run(network.now + 15 * NS)
-    assert network.node("n").out.startswith("evicted from the group")
+    assert network.observe("n").end_reason.startswith("evicted from the group")
     network.crash("n")
     network.start("n", "a")
     network.run(network.now + 3 * NS)
@@ -414,11 +407,8 @@ def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
 
 def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
     network = group(names="abc")
-    c = network.node("c").active
     forged = Id("zed~00000000", 7)
-    c.group._state.protocol.join(c.group._state.roster.next_number)
-    c.group._state.roster.add(c.group._state.roster.next_number, forged.sender_id)
-    c.group._state.protocol.delivered[c.group._state.roster.numbers[forged.sender_id]] = [1, 9]  # type: ignore[attr-defined]
+    network.pretend_received("c", forged)
     send_text(network, "c", "never sent", forged)
     send_text(network, "c", "after it")
     send_text(network, "a", "all is well")

@@ -34,12 +34,8 @@ def test_what_a_kill_undid_comes_again_under_the_same_ids() -> None:
 def _kill_again_and_again(seed: int) -> bool:
     """Return whether anything came again in another order."""
     network = MemoryNetwork(seed)
-    for name in "abc":
-        network.add(name, Settings(), durable=True)
+    network.meet("abc", Settings(), durable=True, at_once=True)
     network.hosts["c"].acknowledges = False
-    network.start("a")
-    network.start("b", join="a")
-    network.start("c", join="a")
     network.run(5 * NS)
     sent = set[Id]()
     host, order_changed, before = network.hosts["c"], False, list[Id]()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from antecede.errors import PeerError
-from antecede.live import Message, Peer
+from antecede.live import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import format_status
 from tests.live.loops import run, take, until
@@ -26,9 +26,7 @@ OTHERS = {"one other": "a", "two others": "ac", "three others": "acd"}
 def group(names: str, seed: int = 1, **settings: Any) -> MemoryNetwork:
     """A group with stores, all connected."""
     network = MemoryNetwork(seed)
-    for name in names:
-        network.add(name, Settings(**settings), durable=True)
-    network.meet(names)
+    network.meet(names, Settings(**settings), durable=True)
     network.run(3 * NS)
     return network
 
@@ -39,8 +37,7 @@ def later(network: MemoryNetwork, seconds: float) -> None:
 
 def payloads(network: MemoryNetwork, name: str) -> list[bytes]:
     """What a member was handed, without what came again after a crash."""
-    events = network.hosts[name].events
-    return list(dict.fromkeys(one.payload for one in events if isinstance(one, Message)))
+    return list(dict.fromkeys(network.payloads(name)))
 
 
 def restore_b(network: MemoryNetwork, *, away: str = "") -> None:
@@ -182,11 +179,7 @@ def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
 def test_a_member_without_a_store_joins_anew_over_slow_ways() -> None:
     for seed in range(6):
         network = MemoryNetwork(seed, least_ns=200 * MS, most_ns=450 * MS)
-        for name in "abcd":
-            network.add(name, Settings())
-        network.start("d")
-        for name in "abc":
-            network.start(name, "d")
+        network.meet("dabc", Settings(), at_once=True)
         later(network, 8)
         network.crash("a")
         later(network, 2)

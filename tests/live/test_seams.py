@@ -12,57 +12,48 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError
-from antecede.live import greeting, wire
+from antecede.live import wire
 from antecede.live.charges import EVICTED, WHILE_NS, EvictionVotes
-from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.store import PeerStore
-from tests.live.loops import joined
+from tests.live.loops import joined, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 
 
+class KillingNetwork(MemoryNetwork):
+    """Kills "a" once, when its answer to a newcomer waits for the store."""
+
+    killed = False
+
+    def turn(self, name: str) -> None:
+        super().turn(name)
+        if name == "a" and not self.killed and self.hosts["a"].observe().unanswered:
+            self.killed = True
+            self.crash("a")
+            self.at(500 * MS, partial(self.start, "a"))
+
+
 @pytest.mark.parametrize("seed", range(3, 6))
-def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    network = MemoryNetwork(seed)
-    for name in "abcn":
-        network.add(name, Settings(), durable=True)
-    network.meet("abc")
+def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(seed: int) -> None:
+    network = KillingNetwork(seed)
+    network.meet("abc", Settings(), durable=True)
+    network.add("n", Settings(), durable=True)
     network.run(2 * NS)
-    let_in, turn, killed = greeting.Handshake._let_in, network.turn, list[str]()
-
-    def watched(self: Any, link: Any, hello: Any) -> None:
-        let_in(self, link, hello)
-        node = self._node
-        guest = node.ordering.guests.get(hello.lane)
-        if guest.frontier[node.lane] > node.safe()[node.lane] and not killed:
-            killed.append(node.name)
-
-    def crash(name: str) -> None:
-        turn(name)
-        if killed == [name] == ["a"]:
-            killed.append("done")
-            network.crash("a")
-            network.at(500 * MS, partial(network.start, "a"))
 
     def talk() -> None:
-        if not killed:
+        if not network.killed:
             network.say("a", b"x")
             network.at(MS, talk)
 
-    monkeypatch.setattr(greeting.Handshake, "_let_in", watched)
-    monkeypatch.setattr(network, "turn", crash)
     network.at(0, talk)
     network.at(20 * MS, partial(network.start, "n", "a"))
     network.run(network.now + 20 * NS)
-    assert killed == ["a", "done"]
-    nodes = [host.node for host in network.hosts.values()]
-    assert all(
-        node is not None and not node.out and len(node.active.members) == 4 for node in nodes
-    )
-    assert len({tuple(sorted(node.active.lanes.frontier().items())) for node in nodes if node}) == 1
+    assert network.killed
+    found = [host.observe() for host in network.hosts.values()]
+    assert all(one.is_in_group and len(one.members) == 4 for one in found)
+    newest = [{lane: log.newest for lane, log in one.logs.items()} for one in found]
+    assert all(one == newest[0] for one in newest)
 
 
 @pytest.mark.parametrize("evict_after_ns", [None, 3 * NS])
@@ -86,16 +77,12 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(evict_after_ns: int |
     network.start("n", "d")
     network.run(network.now + 40 * MS)
     network.say("c", b"about y", (), ("y",))
-    leaving = network.node("c")
-    leaving.leave()
-    network.turn("c")
+    network.leave("c")
     network.run(network.now + 300 * MS)
     network.crash("c")
     network.heal()
     network.run(network.now + 20 * NS)
-    views = {
-        tuple(sorted(host.node.active.members)) for host in network.hosts.values() if host.node
-    }
+    views = {frozenset(network.observe(name).members) for name in "adn"}
     assert len(views) == 1
     assert len(views.pop()) == 3
 
@@ -172,28 +159,26 @@ async def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
     bounds: Bounds[str] = Bounds(accuracy_s=0.001, least_ns=0, most_ns=NS)
     options = {"bounds": bounds, "delivery": "bound"}
     more: Any = {"group_name": "x", "insecure": True, "order": "linear", "options": options}
-    async with Peer("a", on_bound_violation=raises, clock_error_s=0.5, **more) as a:
-        await a.bootstrap()
-        before = a.node.timers._ticked_ns
-        await asyncio.sleep(1)
-        assert heard
-        assert a.node.timers._ticked_ns != before
+    more |= {"listen": "127.0.0.1:0"}
+    worse: Any = {"on_bound_violation": raises, "clock_error_s": 0.5}
+    async with joined(Peer("a", **worse, **more), Peer("b", **more)) as (a, b):
+        await until(lambda: bool(heard))
+        sent = await b.send(b"x")
+        [got] = await take(a, 1)  # only in time, a second later
+        assert got.id == sent
+        await until(lambda: b.status().unacknowledged_bytes == 0)  # a's timer acknowledges
 
 
 def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
     network = MemoryNetwork(1)
-    for name in "abcm":
-        network.add(name, Settings())
-    network.meet("abcm")
+    network.meet("abcm", Settings())
     network.run(2 * NS)
-    liar = network.node("m")
-    for link in liar.greeted.values():
-        place = liar.place("x~00000000")
-        link.control.append(wire.pack_rows(wire.ACK, [(place, 5)]))
-        link.control.append(wire.pack_rows(wire.TRUNCATED, [(place, 1_000_000)]))
-    network.turn("m")
+    place = network.place("m", "x~00000000")
+    for other in "abc":
+        had = wire.pack_rows(wire.ACK, [(place, 5)])
+        network.inject("m", other, had, wire.pack_rows(wire.TRUNCATED, [(place, 1_000_000)]))
     network.run(network.now + 10 * NS)
-    assert not any(host.node.out for host in network.hosts.values() if host.node is not None)
+    assert not any(host.observe().end_reason for host in network.hosts.values())
 
 
 @pytest.mark.parametrize(
@@ -212,12 +197,20 @@ def test_a_batch_fits_into_what_the_order_takes(given: dict[str, Any]) -> None:
 
 
 def test_a_link_that_is_owed_another_lane_alone_is_served() -> None:
-    node = Node("a", Settings(), "a0000000")
-    node.bootstrap(b"12345678")
-    node.link_up(1, "b", 0, dialed=False)
-    link = node.links[1]
-    link.control.clear()
-    link.cursors = {}
-    assert node.writable() == []
-    link.cursors = {"c~c0000000": 3}  # handed on for its owner, and nothing of one's own
-    assert node.writable() == [1]
+    network = MemoryNetwork(1)
+    times: dict[str, Any] = {"heartbeat_ns": 60 * NS, "failure_timeout_ns": 120 * NS}
+    network.meet("abc", Settings(ack_delay_ns=2 * NS, **times))
+    network.run(5 * NS)
+    assert network.list_writable("a") == []
+    network.cut("b", "c")
+    network.disconnect("c", "b")
+    for payload in (b"1", b"2"):  # c asks a for the first, and gets the second at once
+        network.say("b", payload)
+        network.run(network.now + (10 * NS if payload == b"1" else NS // 10))
+    network.hosts["a"].writes_to = ()
+    network.say("b", b"3")
+    network.run(network.now + NS // 10)
+    assert network.list_writable("a") == ["c"], "for b, and nothing of one's own"
+    network.hosts["a"].writes_to = None
+    network.run(network.now + NS // 10)
+    assert network.payloads("c") == [b"1", b"2", b"3"]

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from antecede.live.events import member_of
-from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.settings import HierarchySettings
-from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.laggards import Behind, SlowMembers
 from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MemoryNetwork
@@ -19,16 +17,12 @@ from tests.live.memory_network import MemoryNetwork
 @pytest.mark.parametrize("talker", ["a", "b"])
 def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
     network = MemoryNetwork(1)
-    for name in "abc":
-        more: dict[str, Any] = {
-            "max_memory_bytes": 100_000,
-            "failure_timeout_ns": 60 * NS,
-            "evict_slow_after_ns": 2 * NS,
-        }
-        network.add(name, Settings(**more))
-    network.start("a")
-    network.start("b", join="a")
-    network.start("c", join="a")
+    more: dict[str, Any] = {
+        "max_memory_bytes": 100_000,
+        "failure_timeout_ns": 60 * NS,
+        "evict_slow_after_ns": 2 * NS,
+    }
+    network.meet("abc", Settings(**more), at_once=True)
     network.run(10 * NS)
     for _ in range(50):  # so c has more of them than the talker has acknowledged of anything
         network.say(talker, b"all have this")
@@ -39,34 +33,28 @@ def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
         network.say(talker, bytes(1000))
         network.run(network.now + NS // 20)
     for name in "ab":
-        node = network.node(name)
-        assert not node.out
-        assert sorted(map(member_of, node.active.members)) == ["a", "b"]
+        found = network.observe(name)
+        assert found.is_in_group
+        assert sorted(map(member_of, found.members)) == ["a", "b"]
 
 
 @pytest.mark.slow
 def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
     names = "abcdefgh"
     network = MemoryNetwork(2)
-    for name in names:
-        network.add(name, Settings(max_memory_bytes=30_000))
-    network.start("a")
-    for name in names[1:]:
-        network.start(name, join="a")
+    network.meet(names, Settings(max_memory_bytes=30_000), at_once=True)
     network.run(10 * NS)
     beyond = 0
     for turn in range(400):
         for _ in range(8):
             network.say(names[turn % 8], bytes(1000))
         network.run(network.now + NS // 50)
-        node = network.node("a")
-        beyond += node.active.lanes.bytes > 30_000
+        beyond += network.observe("a").memory_bytes > 30_000
     assert beyond > 40, "or nobody was tried"
     network.run(network.now + 5 * NS)
     for host in network.hosts.values():
-        assert host.node is not None
-        assert not host.node.out
-        assert len(host.node.active.members) == 8
+        assert host.is_in_group
+        assert len(host.observe().members) == 8
 
 
 def judged(*looks: tuple[int, dict[str, Behind]]) -> list[str | None]:
@@ -102,37 +90,32 @@ def test_looks_before_it_was_well_again_do_not_count() -> None:
 
 def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> None:
     network = MemoryNetwork(3)
-    kinds = {"s": (SuperNode, "super"), "i": (InternalNode, "internal")}
     for name in ("s1", "i1", "i2", "i3"):
-        kind, role = kinds[name[0]]
-        memory = 60_000 if role == "super" else 1 << 20
+        role, memory = ("super", 60_000) if name == "s1" else ("internal", 1 << 20)
         more: dict[str, Any] = {"failure_timeout_ns": 60 * NS, "evict_slow_after_ns": 2 * NS}
-        settings = HierarchySettings(role=role, max_memory_bytes=memory, **more)
-        network.add(name, settings, kind=kind)
-    network.start("s1")
-    for name in ("i1", "i2", "i3"):
-        network.start(name, join="s1")
+        network.add(name, HierarchySettings(role=role, max_memory_bytes=memory, **more))
+    network.meet(network.hosts, at_once=True)
     network.run(5 * NS)
-    node = network.hosts["s1"].node
-    assert isinstance(node, SuperNode)
     beyond = 0
     for _ in range(100):
         for _ in range(6):
             network.say("i1", bytes(1000))
         network.run(network.now + NS // 10)
-        beyond += node.hub.log.bytes > 30_000
+        beyond += network.observe("s1").hierarchy.retained_bytes > 30_000
     assert beyond > 20, "or nobody was tried"
-    assert len(node.hub.inside) == 3
+    assert len(network.observe("s1").hierarchy.internal_peers) == 3
     network.cut({"s1"}, {"i3"})
     for _ in range(15):
         for _ in range(6):
             network.say("i1", bytes(1000))
         network.run(network.now + NS // 10)
-    assert node.hub.log.bytes > 60_000
-    assert len(node.hub.inside) == 3, "a small memory evicts nobody at once"
+    found = network.observe("s1").hierarchy
+    assert found.retained_bytes > 60_000
+    assert len(found.internal_peers) == 3, "a small memory evicts nobody at once"
     for _ in range(100):
         network.say("i1", bytes(1000))
         network.run(network.now + NS // 10)
-    assert sorted(map(member_of, node.hub.inside)) == ["i1", "i2"]
-    [why] = node.hub.gone.values()
+    found = network.observe("s1").hierarchy
+    assert sorted(map(member_of, found.internal_peers)) == ["i1", "i2"]
+    [why] = found.evicted.values()
     assert re.fullmatch(r"too slow: [\d,]+ of [\d,]+ retained bytes are kept for it", why)

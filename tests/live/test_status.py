@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import socket
 from collections.abc import Iterator
@@ -21,10 +22,8 @@ from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import (
     MemberStatus,
-    _member_table,
     format_status,
     status_from_json,
-    status_of,
     status_to_json,
 )
 from tests.live.loops import until
@@ -52,11 +51,7 @@ async def fetched(address: str, path: str, **more: Any) -> tuple[int, str]:
 def held_up() -> MemoryNetwork:
     """A group in which c has what b answered, and not what a said before that."""
     network = MemoryNetwork(1)
-    for name in "abc":
-        network.add(name, Settings(group_name="r", repair_delay_ns=5 * NS))
-    network.start("a")
-    network.start("b", join="a")
-    network.start("c", join="a")
+    network.meet("abc", Settings(group_name="r", repair_delay_ns=5 * NS), at_once=True)
     network.run(15 * NS)
     network.cut("a", "c")
     network.say("a", b"first")
@@ -68,57 +63,53 @@ def held_up() -> MemoryNetwork:
 
 def test_round_trips_of_busy_links_are_measured_at_once_and_again() -> None:
     network = MemoryNetwork(1)
-    for name in "abc":
-        network.add(name, Settings())
-    network.start("a")
-    network.start("b", join="a")
-    network.start("c", join="a")
+    network.meet("abc", Settings(), at_once=True)
     network.run(NS)
     trips: list[float | None] = []
     for k in range(100):  # nobody is ever quiet for long enough to be asked for a sign of life
         for name in "abc":
             network.say(name, b"%d" % k)
         network.run(network.now + 100 * MS)
-        node = network.node("a")
-        trips += [one.round_trip_s for one in status_of(node, network.now).members]
+        trips += [one.round_trip_s for one in network.status("a").members]
     assert None not in trips
     assert len(set(trips)) >= 4
 
 
 def test_wide_names_keep_the_columns() -> None:
     one = MemberStatus("名前", "名前~00000000", "h:1", "live", 3, 0.001, 0.2)
-    lines = _member_table([one, one._replace(name="bob")])
-    at = [cells(line[: line.index("live")]) for line in lines[2:]]
-    assert at == [lines[1].index("state")] * 2
+    members = one, one._replace(name="bob")
+    text = format_status(dataclasses.replace(held_up().status("c"), members=members))
+    [head] = [line for line in text.splitlines() if "round trip" in line]
+    rows = [line for line in text.splitlines() if "h:1" in line]
+    at = [cells(line[: line.index("live")]) for line in rows]
+    assert at == [head.index("state")] * 2
 
 
 def test_what_is_held_and_why_and_since_when() -> None:
     network = held_up()
-    node = network.node("c")
-    status = status_of(node, network.now)
+    status = network.status("c")
     assert status.held == 1
     [held] = status.oldest_held
     assert held.sender == "b"
-    first = network.node("a")
-    assert held.waits_for == (f"{first.lane}:{first.active.lanes.newest(first.lane)}",)
+    first = network.observe("a")
+    assert held.waits_for == (f"{first.sender_id}:{first.newest(first.sender_id)}",)
     assert 0.5 <= held.held_s <= 1.1
     assert {one.name: one.state for one in status.members} == {"a": "live", "b": "live"}
-    [from_a] = [one for one in status_of(first, network.now).members if one.name == "c"]
+    [from_a] = [one for one in network.status("a").members if one.name == "c"]
     assert from_a.lag == 2, "its own batch, and b's, which c cannot acknowledge to it"
     text = format_status(status)
     assert "1 held" in text
     assert f"{held.id}  held for 0.9 s, waits for {held.waits_for[0]}" in text
     network.heal()
     network.run(network.now + 10 * NS)
-    status = status_of(node, network.now)
+    status = network.status("c")
     assert (status.held, status.oldest_held, status.delivered) == (0, (), 2)
 
 
 def test_who_is_away_is_said() -> None:
     network = held_up()
     network.run(network.now + 20 * NS)
-    node = network.node("c")
-    status = status_of(node, network.now)
+    status = network.status("c")
     [a, b] = status.members
     assert (a.state, a.last_heard_s_ago, b.state) == ("away", None, "live")
     assert b.round_trip_s is not None
@@ -127,17 +118,13 @@ def test_who_is_away_is_said() -> None:
 
 
 def test_a_status_comes_back_from_json() -> None:
-    network = held_up()
-    node = network.node("c")
-    status = status_of(node, network.now)
+    status = held_up().status("c")
     assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
 
 
 def test_words_of_others_reach_no_terminal_as_they_are() -> None:
-    network = held_up()
-    node = network.node("c")
-    node.last_rejection, node.rejected["x"] = "\x1b[2Jgone\r\n", 1
-    assert "\x1b" not in format_status(status_of(node, network.now))
+    words = {"last_rejection": "\x1b[2Jgone\r\n", "rejected": {"x": 1}}
+    assert "\x1b" not in format_status(dataclasses.replace(held_up().status("c"), **words))  # type: ignore[arg-type]
 
 
 # -- what is served --------------------------------------------------------------------------------

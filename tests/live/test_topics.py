@@ -8,6 +8,7 @@ import json
 import logging
 import random
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,19 +16,18 @@ from typing import Any, ClassVar
 import pytest
 
 from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.encoding import ByteReader
 from antecede.errors import DecodeError, LocalError
-from antecede.live import node as node_module
-from antecede.live.audience import TopicFilter
+from antecede.live import BoundViolation, Peer, wire
+from antecede.live.audience import LACKS, RUN, TOPICS
 from antecede.live.drivers import tcp
 from antecede.live.events import Change, ChangeKind, Message, MessagesAbandoned, View, member_of
-from antecede.live.links import Link
+from antecede.live.heads import pack_topics, read_topics
 from antecede.live.metrics import exposition
-from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.status import format_status, status_from_json, status_of, status_to_json
-from antecede.live.timekeeping import BoundViolation
+from antecede.live.status import Status, format_status, status_from_json, status_to_json
 from tests.live.loops import joined, run, take, until
-from tests.live.memory_network import MS, MemoryNetwork
+from tests.live.memory_network import MS, Frame, MemoryNetwork
 from tests.live.test_peer import peer
 from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, FINE, ClockRun, clock_plan
 
@@ -96,22 +96,25 @@ def test_runs_that_went_wrong_once(seed: int) -> None:
 def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     from antecede.core.protocols.topics.delays import Delays
 
-    monkeypatch.setattr(Delays, "after_publishing_ns", lambda *_: -NS)
+    monkeypatch.setattr(Delays, "wait_after_publishing_ns", lambda *_: -NS)
     plans = [clock_plan(seed, "htbc", faults=0, messages=400, seconds=2.0) for seed in range(3)]
     found = [ClockRun(plan) for plan in plans]
     assert sum(len(one.watched().early) for one in found) > 3
 
 
 @pytest.mark.slow
-def test_the_judge_finds_what_is_not_told_to_a_subscriber(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = TopicFilter.handle_subscription
+def test_the_judge_finds_what_is_not_told_to_a_subscriber() -> None:
+    def half(frames: list[Frame]) -> Iterator[bytes]:
+        for one in frames:
+            if one.kind == TOPICS:
+                topics = read_topics(ByteReader(one.body), 100)
+                yield wire.pack_frame(TOPICS, pack_topics(sorted({*topics} - {"x"})))
+            else:
+                yield one.pack()
 
-    def half(audience: Any, link: Any, body: bytes) -> None:
-        told(audience, link, body)
-        link.reader.topics -= {"x"}
-
-    monkeypatch.setattr(TopicFilter, "handle_subscription", half)
     found = [ClockRun(clock_plan(seed, "tv", faults=0)) for seed in range(3)]
+    for one in found:
+        one.network.filter = half
     assert sum(len(one.watched().lost) for one in found) > 3
 
 
@@ -139,11 +142,11 @@ class Hashed:
 
 
 @pytest.mark.slow
-def test_what_is_handed_on_bears_its_owners_seal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_module, "NoSignatures", Hashed)
+def test_what_is_handed_on_bears_its_owners_seal() -> None:
     Hashed.checked.clear()
     for seed in range(200, 212):
         one = harmed(seed)
+        one.network.new_signatures = lambda _: Hashed()
         assert one.watched().clean
     assert Hashed.checked[False] > 10
     assert Hashed.checked[True] > 0
@@ -160,12 +163,13 @@ def network(topics: dict[str, tuple[str, ...]], **more: Any) -> MemoryNetwork:
         made.add(name, Settings(order="htbc", **settings)).clock_error_ns = 0
     made.meet(names)
     made.run(2 * NS)
-    assert all(len(node_of(made, name).greeted) == len(names) - 1 for name in names)
+    assert all(len(made.observe(name).connected) == len(names) - 1 for name in names)
     return made
 
 
-def node_of(made: MemoryNetwork, name: str) -> Any:
-    return made.node(name)
+def newest(made: MemoryNetwork, name: str, sender: str) -> int:
+    """Return the number of a sender's newest batch at a member."""
+    return made.observe(name).newest(made.hosts[sender].sender_id)
 
 
 def got(made: MemoryNetwork, name: str) -> list[tuple[bytes, tuple[str, ...]]]:
@@ -174,17 +178,16 @@ def got(made: MemoryNetwork, name: str) -> list[tuple[bytes, tuple[str, ...]]]:
 
 def test_who_does_not_subscribe_gets_a_number_and_no_more() -> None:
     made = network({"a": (), "b": ("x",), "c": ("y",)})
-    before = node_of(made, "c").bytes_in
+    before = made.status("c").bytes_in
     for k in range(50):
         made.at(k * MS, lambda: made.say("a", bytes(5000), topics=("x",)))
     made.run(4 * NS)
-    lane = node_of(made, "a").lane
     assert len(got(made, "b")) == 50
     assert got(made, "c") == []
-    assert node_of(made, "c").ordering.lanes.newest(lane) == 51  # its first says that it joined
-    assert node_of(made, "c").bytes_in - before < 10_000
-    assert node_of(made, "a").topic_filter.runs_sent == 50
-    assert not node_of(made, "a").ordering.lanes.bytes  # all have it, so it is freed
+    assert newest(made, "c", "a") == 51  # its first says that it joined
+    assert made.status("c").bytes_in - before < 10_000
+    assert made.status("a").skipped_batches == 50
+    assert not made.observe("a").memory_bytes  # all have it, so it is freed
 
 
 def test_runs_are_cut_where_they_grow_long_or_about_much() -> None:
@@ -198,8 +201,8 @@ def test_runs_are_cut_where_they_grow_long_or_about_much() -> None:
     made.heal()
     made.run(made.now + 3 * NS)
     assert got(made, "b") == [(b"at last", ("x",))]
-    assert node_of(made, "a").topic_filter.runs_sent == 1700
-    assert not node_of(made, "b").rejected
+    assert made.status("a").skipped_batches == 1700
+    assert not made.observe("b").rejected
 
 
 def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
@@ -214,7 +217,7 @@ def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
     made.run(made.now + 10 * NS)
     assert sorted(got(made, "d")) == [(b"1", ("x",)), (b"2", ("y",)), (b"3", ("x", "y"))]
     assert [payload for payload, _ in got(made, "b")] == [b"1", b"3"]
-    assert node_of(made, "d").ordering.given_up == 0
+    assert made.observe("d").abandoned == 0
 
 
 def test_what_nobody_has_who_subscribes_is_given_up_and_said() -> None:
@@ -232,33 +235,29 @@ def test_what_nobody_has_who_subscribes_is_given_up_and_said() -> None:
     lost = [event for event in made.hosts["d"].events if isinstance(event, MessagesAbandoned)]
     assert lost == [MessagesAbandoned(lane, 1, ())]
     assert not [event for event in made.hosts["b"].events if isinstance(event, MessagesAbandoned)]
-    assert node_of(made, "d").ordering.lanes.newest(lane) == 3
-    assert not node_of(made, "d").out
+    assert made.observe("d").newest(lane) == 3
+    assert not made.observe("d").end_reason
 
 
-class SaysOver(TopicFilter):
-    """Says of every lane that it lacks something of that the lane is over."""
-
-    def _may_have(self, link: Link, name: str, number: int, *more: Any) -> bool:
-        before = link.reader.told_lacking.get(name)
-        may = super()._may_have(link, name, number, *more)
-        if link.reader.told_lacking.get(name) != before:
-            frame = link.control.pop()
-            assert frame.endswith(b"\0"), "the honest answer"
-            link.control.append(frame[:-1] + b"\1")
-        return may
+def say_over(frames: list[Frame]) -> Iterator[bytes]:
+    """Let b say of every lane that it lacks something of that the lane is over."""
+    for frame in frames:
+        if frame.source == "b" and frame.kind == LACKS:
+            assert frame.body.endswith(b"\0"), "the honest answer"
+            yield wire.pack_frame(LACKS, frame.body[:-1], b"\1")
+        else:
+            yield frame.pack()
 
 
 def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
     made = network({"a": (), "b": (), "c": (), "d": ("x",)})
-    b, d = node_of(made, "b"), node_of(made, "d")
-    b.topic_filter.__class__ = SaysOver
+    made.filter = say_over
     made.cut({"a"}, {"d"})
     made.say("a", b"not over", topics=("x",))
     made.run(made.now + 8 * NS)
-    lane = node_of(made, "a").lane
-    assert d.ordering.lanes.newest(lane) == 1, "nothing was passed over"
-    told = {member_of(one): over for one, over in d.topic_filter._over[lane].items()}
+    assert newest(made, "d", "a") == 1, "nothing was passed over"
+    ends = made.observe("d").log_ends[made.hosts["a"].sender_id]
+    told = {member_of(one): over for one, over in ends.items()}
     assert told == {"b": True, "c": False}
     made.heal()
     made.run(made.now + 3 * NS)
@@ -268,16 +267,12 @@ def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
 
 def test_a_relay_cannot_pass_over_what_one_subscribes_to() -> None:
     made = network({"a": (), "b": ("x",), "c": ("y",)})
-    node = node_of(made, "b")
-    relay = node.greeted[node_of(made, "c").lane]
-    lane = node_of(made, "a").lane
+    place = made.place("c", made.hosts["a"].sender_id)
     run_bytes = b"H" + bytes((2, 9)) + b"\x01\x01x"
-    place = relay.names.index(lane) if lane in relay.names else None
-    if place is None:
-        relay.names.append(lane)
-        place = len(relay.names) - 1
-    node.topic_filter._run(relay, bytes((place, 0)) + run_bytes)
-    assert node.ordering.lanes.newest(lane) == 1
+    made.inject("c", "b", wire.pack_frame(RUN, bytes((place, 0)), run_bytes))
+    made.run(made.now + 100 * MS)
+    assert newest(made, "b", "a") == 1
+    assert not made.observe("b").rejected
     made.say("a", b"for b", topics=("x",))
     made.run(made.now + NS)
     assert got(made, "b") == [(b"for b", ("x",))]
@@ -294,12 +289,11 @@ def test_subscriptions_change_in_order_and_survive_a_crash() -> None:
     made.start("a")
     made.at(50 * MS, lambda: made.start("b", "a"))
     made.run(NS)
-    node = node_of(made, "b")
-    assert node.ordering.subscriptions[node.lane] == ()
+    found = made.observe("b")
+    assert found.subscriptions[found.sender_id] == ()
     made.say("a", b"too early", topics=("y",))
     made.run(2 * NS)
-    node.subscribe(["y", "z"])
-    made.turn("b")
+    made.subscribe("b", ["y", "z"])
     made.run(3 * NS)
     made.say("a", b"in time", topics=("y",))
     made.run(4 * NS)
@@ -308,8 +302,8 @@ def test_subscriptions_change_in_order_and_survive_a_crash() -> None:
     made.say("a", b"while away", topics=("z",))
     made.start("b")
     made.run(8 * NS)
-    node = node_of(made, "b")
-    assert node.ordering.subscriptions[node.lane] == ("y", "z")
+    found = made.observe("b")
+    assert found.subscriptions[found.sender_id] == ("y", "z")
     payloads = [payload for payload, _ in got(made, "b")]  # the first again: it was not noted
     assert list(dict.fromkeys(payloads)) == [b"in time", b"while away"]
     changes = [e.change for e in made.hosts["a"].events if isinstance(e, View)]
@@ -324,21 +318,19 @@ def test_subscriptions_change_in_order_and_survive_a_crash() -> None:
 
 def test_nobody_says_to_what_somebody_else_subscribes() -> None:
     made = network({"a": ("x",), "b": ("x",)})
-    a, b = node_of(made, "a"), node_of(made, "b")
-    a.ordering._changes.append(Change(ChangeKind.SUBSCRIBED, b.lane, "y"))
-    made.turn("a")
+    a, b = made.hosts["a"].sender_id, made.hosts["b"].sender_id
+    made.announce("a", Change(ChangeKind.SUBSCRIBED, b, "y"))
     made.run(made.now + NS)
-    assert b.ordering.subscriptions[b.lane] == ("x",)
-    assert "only b may" in b.ordering.spoiled[a.lane]
+    assert made.observe("b").subscriptions[b] == ("x",)
+    assert "only b may" in made.observe("b").distrusted[a]
 
 
 def test_topics_that_can_be_none_spoil_the_lane_of_who_says_them_alone() -> None:
     made = network({"a": ("x",), "b": ("x",), "c": ("x",)})
-    a, b = node_of(made, "a"), node_of(made, "b")
-    a.ordering._changes.append(Change(ChangeKind.SUBSCRIBED, a.lane, "*"))
-    made.turn("a")
+    a = made.hosts["a"].sender_id
+    made.announce("a", Change(ChangeKind.SUBSCRIBED, a, "*"))
     made.run(made.now + NS)
-    assert a.lane in b.ordering.spoiled
+    assert a in made.observe("b").distrusted
     made.say("c", b"on", topics=("x",))
     made.run(made.now + NS)
     assert got(made, "b") == [(b"on", ("x",))]
@@ -361,19 +353,17 @@ def test_what_was_said_before_a_leave_comes_and_nothing_behind_it(order: str) ->
     for name in "bc":
         made.at(50 * MS, lambda name=name: made.start(name, "a"))  # type: ignore[misc]
     made.run(2 * NS)
-    b = node_of(made, "b")
-    b.active.say(b"last words", (), **about)
-    b.leave()
-    with pytest.raises(LocalError, match="b has left"):
-        b.send(b"refused", (), **about)
-    b.active.say(b"as a program that does not heed it", (), **about)
-    made.turn("b")
+    with made.step("b"):
+        made.send("b", b"last words", **about)
+        made.leave("b")
+        with pytest.raises(LocalError, match="b has left"):
+            made.send("b", b"refused", **about)
+        made.send_anyway("b", b"as a program that does not heed it", **about)
     made.run(made.now + 3 * NS)
     for name in "ac":
         assert [payload for payload, _ in got(made, name)] == [b"last words"]
-        node = node_of(made, name)
-        assert b.lane in node.active.gone
-        assert not node.active.group.stats().held
+        assert made.hosts["b"].sender_id in made.observe(name).departed
+        assert not made.observe(name).held
 
 
 # -- clocks ----------------------------------------------------------------------------------------
@@ -400,16 +390,21 @@ def test_a_clock_that_jumps_is_said_and_nothing_stands_still(order: str, jump_ns
         made.at(k * 100 * MS, lambda k=k: made.say("a", b"a%d" % k, **about))  # type: ignore[misc]
         made.at(k * 100 * MS, lambda k=k: made.say("b", b"b%d" % k, **about))  # type: ignore[misc]
     made.run(made.now + 10 * NS)
-    kinds = node_of(made, "b").clock_monitor.counts
+    kinds = list_violations(made, "b")
     assert kinds["set_back" if jump_ns < 0 else "set_ahead"] == 1
-    told = [str(one) for one in node_of(made, "b").clock_monitor.take_violations(made.now)]
-    assert any("the clock of b went" in text for text in told)
+    assert any("the clock of b went" in text for text in made.take_violations("b"))
     assert kinds["not_followed"] == (jump_ns > 3600 * NS), "the others' clocks say otherwise"
     for name, others in (("a", "b"), ("b", "a"), ("c", "ab")):
         assert len(got(made, name)) == 20 * len(others), name
-    assert not any(node_of(made, name).rejected for name in "abc")
+    assert not any(made.observe(name).rejected for name in "abc")
     if jump_ns == NS:  # it is followed, and the others see that it cannot be
-        assert node_of(made, "a").clock_monitor.counts["early"]
+        assert list_violations(made, "a")["early"]
+
+
+def list_violations(made: MemoryNetwork, name: str) -> Counter[str]:
+    clock = made.status(name).clock
+    assert clock is not None
+    return Counter(clock.bound_violations)
 
 
 # -- over TCP --------------------------------------------------------------------------------------
@@ -618,9 +613,8 @@ def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
     made.run(made.now + NS)
     made.say("b", b"held", (), ("x",))
     made.run(made.now + 60 * MS)
-    node = node_of(made, "a")
-    list(node.clock_monitor.take_violations(made.now))
-    status = status_of(node, made.now)
+    made.take_violations("a")
+    status = made.status("a")
     assert status_from_json(json.loads(json.dumps(status_to_json(status)))) == status
     assert status.topics == ("x",)
     assert {one.name: one.topics for one in status.members} == {"b": ("x", "y"), "c": ("y",)}
@@ -651,11 +645,11 @@ def test_status_and_metrics_tell_clocks_delays_and_topics() -> None:
         f'{prefix}clock_promised_seconds{{group_name="",member="a"}} 0.005',
     ):
         assert line in lines
-    assert "bound_violations" not in exposition(status_of(flat_node(), 0)).decode()
+    assert "bound_violations" not in exposition(flat_status()).decode()
 
 
-def flat_node() -> Any:
+def flat_status() -> Status:
     made = MemoryNetwork(1)
     made.add("a", Settings())
     made.start("a")
-    return node_of(made, "a")
+    return made.status("a")

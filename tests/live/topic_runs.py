@@ -15,11 +15,10 @@ from typing import Any
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.oracle.history import History
 from antecede.live.events import Id, Message
-from antecede.live.ordering import Ordering
 from antecede.live.settings import NS
-from antecede.live.timekeeping import LATE, ClockMonitor
 from antecede.tables.trace.schema import RECEIVE, SEND, Event
 from tests.live.memory_network import MS, Host
+from tests.live.observation import watch_clocks
 from tests.live.simulated import REST_S, Judgement, Plan, Run
 
 TOPICS = ("x", "y", "z", "w")
@@ -90,25 +89,18 @@ class ClockRun(Run):
 
     def watched(self) -> Judgement:
         """Run, with an eye on what arrives and on alarms."""
-        receive, alarm = Ordering._receive_timed, ClockMonitor._record_violation
 
-        def received(ordering: Ordering, name: str, number: int, *more: Any) -> Any:
-            found = receive(ordering, name, number, *more)
-            if ordering.keep_rows or not self.plan.durable:
-                self.arrived.setdefault(ordering.me, []).append((name, number))
-            return found
+        def received(member: str, name: str, number: int, is_stored: bool) -> None:
+            if is_stored or not self.plan.durable:
+                self.arrived.setdefault(member, []).append((name, number))
 
-        def alarmed(keeping: ClockMonitor, kind: str, member: str, by_ns: int, batch: Any) -> None:
-            alarm(keeping, kind, member, by_ns, batch)
+        def alarmed(kind: str, member: str, batch: Id | None) -> None:
             self.alarms += 1
-            if kind == LATE:
-                self.late.add((keeping.name, batch.sender_id, batch.number))
+            if kind == "late" and batch is not None:
+                self.late.add((member, *batch))
 
-        Ordering._receive_timed, ClockMonitor._record_violation = received, alarmed  # type: ignore[assignment, method-assign]
-        try:
+        with watch_clocks(received, alarmed):
             return self.run()
-        finally:
-            Ordering._receive_timed, ClockMonitor._record_violation = receive, alarm  # type: ignore[method-assign]
 
     def run(self) -> Judgement:
         span = round(self.plan.seconds * NS)
@@ -135,36 +127,32 @@ class ClockRun(Run):
         name = self.random.choice(self.names)
         more = self.random.sample(TOPICS, self.random.randrange(3))
         host = self.network.hosts[name]
-        node = host.node
-        if node is None or host.frozen or node.ordering is None or node.out or node.left:
+        if host.is_idle or host.has_ended:
             return
-        self.network.show(host)
-        node.subscribe(sorted(self.base[name] | set(more)))
-        self.network.turn(name)
+        self.network.subscribe(name, sorted(self.base[name] | set(more)))
         self._note_subscription(host)
 
     def _note_subscription(self, host: Host) -> None:
-        node = host.node
-        if node is not None and node.topic_filter is not None:
-            rows = self.subscribed.setdefault(node.lane, [])
-            rows.append((self.network.now, frozenset(node.topic_filter.mine)))
+        topics = self.network.status(host.name).topics if host.sender_id else None
+        if topics is not None:
+            rows = self.subscribed.setdefault(host.sender_id, [])
+            rows.append((self.network.now, frozenset(topics)))
 
     def say(self, name: str) -> None:
         host = self.network.hosts[name]
         self.write_down(host)
-        node = host.node
-        if node is None or host.frozen or node.ordering is None or node.out or node.left:
+        if host.is_idle or host.has_ended:
             return
         topics: tuple[str, ...] = ()
         if self.by_topics:
             topics = tuple(sorted(self.random.sample(TOPICS, self.random.randrange(1, 3))))
-        known = {lane: frozenset(own) for lane, own in node.ordering.subscriptions.items()}
-        lane = self.rows.setdefault(node.lane, [])
+        known = {lane: frozenset(own) for lane, own in host.observe().subscriptions.items()}
+        lane = self.rows.setdefault(host.sender_id, [])
         said = self.network.say(name, f"{name}{self.network.now}".encode(), (), topics)
         if said is None:
             return
         lane.append((SEND, said, (), 0))
-        batch = node.lane, node.ordering.lanes.newest(node.lane)
+        batch = host.sender_id, host.observe().newest(host.sender_id)
         if before := self.message_of.get(batch):  # of a life that a crash undid
             self.batch_of.pop(before, None)
         self.batch_of[said], self.message_of[batch] = batch, said
@@ -172,10 +160,9 @@ class ClockRun(Run):
         self.sent_at[said] = self.network.now
 
     def write_down(self, host: Host) -> None:
-        node = host.node
-        if node is not None:
-            lane = self.rows.setdefault(node.lane, [])
-            for batch in self.arrived.pop(node.lane, []):
+        if host.sender_id:
+            lane = self.rows.setdefault(host.sender_id, [])
+            for batch in self.arrived.pop(host.sender_id, []):
                 if batch in self.message_of:
                     lane.append((RECEIVE, self.message_of[batch], (), batch[1]))
         self.check_topics(host)
@@ -192,14 +179,12 @@ class ClockRun(Run):
 
     def _forget_unstored(self, host: Host) -> None:
         super()._forget_unstored(host)
-        assert host.node is not None
-        assert host.node.ordering is not None
-        self.arrived.pop(host.node.lane, None)
-        newest = host.node.ordering.lanes.newest
-        self.rows[host.node.lane] = [
+        found = host.observe()
+        self.arrived.pop(found.sender_id, None)
+        self.rows[found.sender_id] = [
             row
-            for row in self.rows.get(host.node.lane, [])
-            if row[0] != RECEIVE or row[3] <= newest(row[1].sender_id)
+            for row in self.rows.get(found.sender_id, [])
+            if row[0] != RECEIVE or row[3] <= found.newest(row[1].sender_id)
         ]
 
     # -- judgement --------------------------------------------------------------------------
@@ -221,7 +206,7 @@ class ClockRun(Run):
             {lane: self.base[lane.partition("~")[0]] for lane in self.rows},
         )
         for lane in history.by_member:
-            self.judgement.twice += history._find_double_or_unsent(lane)
+            self.judgement.twice += history.find_double_or_unsent(lane)
         for early in history.early("topic" if self.by_topics else "receipt"):
             name = early.member.partition("~")[0]
             batches = [self.batch_of[Id.from_text(one)] for one in early.missing]

@@ -150,7 +150,7 @@ class History:
         pasts = self.pasts(relation)
         faults: list[Fault] = []
         for member in self.by_member:
-            faults += self._find_double_or_unsent(member)
+            faults += self.find_double_or_unsent(member)
             faults += self._find_unnecessary_holds(member, pasts, relation)
             faults += self._find_stuck(member)
         return faults
@@ -170,7 +170,8 @@ class History:
     def _select_addressed(self, messages: Iterable[str], member: str) -> set[str]:
         return {message for message in messages if member in self.find_recipients(message)}
 
-    def _find_double_or_unsent(self, member: str) -> list[Fault]:
+    def find_double_or_unsent(self, member: str) -> list[Fault]:
+        """Return the messages that a member delivered twice, or that nobody sent."""
         faults = []
         delivered: set[str] = set()
         for row in self.by_member[member]:
