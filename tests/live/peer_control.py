@@ -11,17 +11,18 @@ from functools import partial
 from typing import NamedTuple
 
 from antecede.live import greeting, lanes, node, upkeep
+from antecede.live.chat import waits
 from antecede.live.chat.session import Chat
 from antecede.live.chat.web import Page
 from antecede.live.drivers import door
-from antecede.live.events import Change, ChangeKind, member_of
+from antecede.live.events import Change, ChangeKind, Id, member_of
 from antecede.live.hierarchy.internal import InternalNode
-from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.http_server import HttpServer
 from antecede.live.lanes import SignedBatch
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
+from tests.live.observation import HasNode
 
 # Limits of a peer.
 HALF_OPEN, SILENT, UNREAD = door.HALF_OPEN, node.UNGREETED, node.UNREAD
@@ -150,11 +151,6 @@ def fill_store(peer: Peer, pages: int) -> None:
     store._db.execute(f"PRAGMA max_page_count={used + pages}")
 
 
-def end_incarnation(peer: Peer, reason: str) -> None:
-    """Leave the group for good, as after an eviction."""
-    peer.node.go_out(reason)
-
-
 def send_after_leave(peer: Peer, payload: bytes) -> None:
     """Announce the leave, and send a batch after it, as no program can."""
     peer.node.leave()
@@ -193,16 +189,22 @@ def check_certificates_at(peer: Peer, clock: Callable[[], float]) -> None:
     peer.node.seals._clock = clock  # type: ignore[attr-defined]
 
 
-def list_internal_peers(peer: Peer) -> list[str]:
-    """Return the sender ids in the internal group of a super peer."""
-    assert isinstance(peer.node, SuperNode)
-    return list(peer.node.hub.inside)
-
-
 def find_internal_address(peer: Peer) -> int:
     """Return the number of an internal peer at its super peer."""
     assert isinstance(peer.node, InternalNode)
     return peer.node._address
+
+
+def list_waits(member: HasNode) -> dict[Id, tuple[Id, str]]:
+    """Return what a chat says of each held answer: what it waits for, and why."""
+    assert member.node is not None
+    return waits.list_held(member.node)
+
+
+def forget_acknowledged(member: HasNode, other: str) -> None:
+    """Let a member forget what another has acknowledged."""
+    assert member.node is not None
+    member.node.active.lanes.heard[other].clear()
 
 
 def count_views(chat: Chat) -> int:

@@ -20,6 +20,7 @@ from antecede.live.status import format_status, status_from_json, status_to_json
 from tests.conftest import ROOT
 from tests.live import peer_control
 from tests.live.loops import joined, take, until
+from tests.live.observation import observe
 
 QUICK = {"heartbeat_s": 0.2, "failure_timeout_s": 1.0, "evict_after_s": 1.0}
 
@@ -196,7 +197,7 @@ async def test_a_super_peer_says_nothing_and_puts_out_who_is_inside() -> None:
         first.evict("i0", "noise")
         with pytest.raises(PeerError, match="evicted by its super peer: noise"):
             await take(here.inside[0], 1)
-        assert [lane[:2] for lane in peer_control.list_internal_peers(first)] == ["i2"]
+        assert [lane[:2] for lane in observe(first).hierarchy.internal_peers] == ["i2"]
 
 
 async def test_wrong_doors_are_said_in_words() -> None:
@@ -212,7 +213,7 @@ async def test_wrong_doors_are_said_in_words() -> None:
             with pytest.raises(PeerError, match=f"s of another group: {differs}"):
                 await v.join(here.supers[0].address)
             for one in here.supers:
-                names = (*one.members, *peer_control.list_internal_peers(one))
+                names = (*one.members, *observe(one).hierarchy.internal_peers)
                 assert not any(name[0] == "v" for name in names)
         async with Peer("z", group_name="test", insecure=True, listen="127.0.0.1:0") as z:
             with pytest.raises(PeerError, match=r"its order= differs"):
@@ -345,7 +346,7 @@ async def test_whoever_left_a_mesh_sends_nothing_more() -> None:
                 await one.send(b"more")
             with pytest.raises(PeerError, match=f"^{one.name} has left$"):
                 await one.join(here.supers[0].address)
-            await until(lambda one=one: not peer_control.observe_connections(one))  # type: ignore[misc]
+            await until(lambda one=one: not observe(one).connections)  # type: ignore[misc]
             assert peer_control.list_dials(one) == []
         for one in here.inside[1:]:
             found = {m.payload for m in await take(one, 2)}

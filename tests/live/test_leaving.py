@@ -169,8 +169,7 @@ def test_a_member_that_leaves_learns_who_has_its_messages(seed: int) -> None:
     network.meet("abc")
     network.run(2 * NS)
     network.say("b", b"last words")
-    node = network.node("b")
-    node.leave()
-    network.turn("b")
+    network.leave("b")
     network.run(network.now + 4 * NS)
-    assert node.list_unacknowledged() == []
+    state = network.observe("b")
+    assert (state.end_reason, state.unacknowledged_by) == ("", frozenset())

@@ -15,7 +15,7 @@ from antecede.live.peer import Peer
 from tests.live import peer_control
 from tests.live.chat.people import PATIENT, People, people
 from tests.live.loops import until
-from tests.live.observation import observe
+from tests.live.observation import observe, put_out
 
 
 def told(chat_of: People, name: str) -> list[News]:
@@ -205,7 +205,7 @@ async def test_what_cannot_be_said_is_a_sentence_and_sends_nothing() -> None:
         with pytest.raises(LocalError, match="unknown member"):
             alice.evict("alice")
         assert not texts(room, "alice")
-        peer_control.end_incarnation(alice.peer, "for the test")
+        put_out(alice.peer, "for the test")
         with pytest.raises(PeerError, match="for the test"):
             await alice.say("x")
 
