@@ -209,7 +209,7 @@ def test_a_page_finds_back_by_itself(scene: Scene) -> None:
     alice.until(lambda: alice.texts() == ["before"])
     port = int(page.url.split(":")[2].split("/")[0])
     scene.loop.do(_called(find_server(page).close))
-    alice.until(lambda: "not connected" in alice.text("#state"))
+    alice.until(lambda: "disconnected" in alice.text("#state"))
     alice.say("into nowhere")
     alice.until(lambda: "Not sent" in alice.text("#wrong"))
     assert alice.page.input_value("#words") == "into nowhere"
