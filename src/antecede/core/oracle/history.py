@@ -171,7 +171,7 @@ class History:
         return {message for message in messages if member in self.find_recipients(message)}
 
     def find_double_or_unsent(self, member: str) -> list[Fault]:
-        """Return the messages that a member delivered twice, or that nobody sent."""
+        """Return the messages that a member delivered twice, or that no member sent."""
         faults = []
         delivered: set[str] = set()
         for row in self.by_member[member]:
