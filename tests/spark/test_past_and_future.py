@@ -87,8 +87,13 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
         (stamped, [1], {"id": "id"}, "events do not match column id of type string"),
         (stamped, [None], {"id": "id"}, "null, which is not an id"),
         (stamped, ["a"], {}, "give id=, the column of ids"),
-        (frame, ["a"], {"id": "id"}, r"no column stamp.*after="),
-        (stamped, ["a"], {"id": "id", "stamp": "id"}, "column id is no stamp"),
+        (frame, ["a"], {"id": "id"}, r"no column causal_label.*after="),
+        (
+            stamped,
+            ["a"],
+            {"id": "id", "causal_label": "id"},
+            "column id has type string, expected a label",
+        ),
     ):
         with pytest.raises(InputError, match=said):
             walk(rows, events, **ways)

@@ -225,19 +225,19 @@ class _Exchange:
         await self._send(h11.EndOfMessage())
 
     async def _pieces(self, pieces: AsyncIterator[bytes]) -> None:
-        gone = asyncio.ensure_future(self._reader.read())
+        tasks = {gone := asyncio.ensure_future(self._reader.read())}
         try:
             while True:
-                following = asyncio.ensure_future(anext(pieces))
-                await asyncio.wait([following, gone], return_when=asyncio.FIRST_COMPLETED)
+                tasks = {gone, following := asyncio.ensure_future(anext(pieces))}
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 if not following.done():
-                    following.cancel()
                     raise ConnectionResetError
                 await self._send(h11.Data(data=following.result()))
         except StopAsyncIteration:
             return
         finally:
-            gone.cancel()
+            for task in tasks:
+                task.cancel()
 
     async def _send(self, event: Any) -> None:
         data = self._http.send(event)

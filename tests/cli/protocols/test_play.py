@@ -34,32 +34,35 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     ) as running:
-        assert running.stdout is not None
-        said = running.stdout.readline()
-        address = said.split()[4]
-        assert said == f"The bench is at {address} (Ctrl-C ends it)\n"
-        assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(f"{address}start", timeout=60) as answer:
-            told = json.load(answer)
-        assert told["text"] == SCENARIO.read_text("utf-8")
-        assert told["protocols"] == ["unordered", "ses"]
-        search = json.dumps(
-            {"protocol": "matrix", "members": 4, "messages": 8, "thorough": True}
-        ).encode()
-        headers = {"Content-Type": "application/json"}
-        asked = urllib.request.Request(f"{address}find", search, headers)
-        with urllib.request.urlopen(asked, timeout=60) as answer:
-            job = json.load(answer)["job"]
-        states = 0
-        while not states:  # it has begun: a signal would be seen
-            time.sleep(0.05)
-            with urllib.request.urlopen(f"{address}found?job={job}", timeout=60) as answer:
+        try:
+            assert running.stdout is not None
+            said = running.stdout.readline()
+            address = said.split()[2]
+            assert said == f"Playground at {address} (Ctrl-C ends it)\n"
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(f"{address}start", timeout=60) as answer:
                 told = json.load(answer)
-                assert not told["done"]
-                states = told["states"]
-        os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the search, too
-        _, complained = running.communicate(timeout=60)
-        assert complained == "antecede: ended\n"
+            assert told["text"] == SCENARIO.read_text("utf-8")
+            assert told["protocols"] == ["unordered", "ses"]
+            search = json.dumps(
+                {"protocol": "matrix", "members": 4, "messages": 8, "thorough": True}
+            ).encode()
+            headers = {"Content-Type": "application/json"}
+            asked = urllib.request.Request(f"{address}search", search, headers)
+            with urllib.request.urlopen(asked, timeout=60) as answer:
+                job = json.load(answer)["job"]
+            states = 0
+            while not states:  # it has begun: a signal would be seen
+                time.sleep(0.05)
+                with urllib.request.urlopen(f"{address}progress?job={job}", timeout=60) as answer:
+                    told = json.load(answer)
+                    assert not told["done"]
+                    states = told["states"]
+            os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the search, too
+            _, complained = running.communicate(timeout=60)
+        finally:
+            running.kill()
+        assert complained == "antecede: server stopped\n"
         assert running.returncode == 0
 
 

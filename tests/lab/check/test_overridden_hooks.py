@@ -46,7 +46,7 @@ def first_failure(tmp_path: Path, delivery: str, method: str) -> str | None:
         ("bound", "def _since_ns(self, message): return super()._since_ns(message) - 1"),
         ("bound", "def _is_due(self, key, now): return True"),
         ("null", "def _is_clear(self, member, message): return True"),
-        ("null", "def _in_the_way(self, key): return None"),
+        ("null", "def _find_blocking_member(self, key): return None"),
         ("bound", "def wait_ns(self, sender): return super().wait_ns(sender) - 1"),
     ],
 )
